@@ -1,0 +1,51 @@
+"""The banks as data: what each is for, and how a search of it weighs its candidates (V-1, V-19 to V-24)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vimbank.domain.models import FusionName
+
+__all__ = ["DEFAULT_POLICIES", "BankPolicy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankPolicy:
+    """How a search of one bank ranks.
+
+    Attributes:
+        fusion: how the legs are joined; a query may ask for another.
+        sparse_weight: w in w * sparse + (1 - w) * dense, in [0, 1].
+        candidates: how many each leg brings, >= 1 (case 148).
+        half_life_days: of the time factor; None: time does not count.
+        time_weight: rho in g = (1 - rho) + rho * 2^(-age / half-life), in [0, 1] (B12).
+        window: turns returned on each side of a hit.
+        neighbour_weight: how much of the best neighbour's relevance is added, in [0, 1] (D7).
+        hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
+        temporal_weight: how much a match with a date named in the query adds, in [0, 1] (D6).
+        failure_weight: how much a failed task loses, in [0, 1] (V-24).
+        group_by_parent: only the best hit of each parent (a task run) is returned.
+        rerank: how many of the best are reranked by MaxSim where token vectors exist (D4); 0: none.
+    """
+
+    fusion: FusionName = "convex"
+    sparse_weight: float = 0.5
+    candidates: int = 200
+    half_life_days: float | None = None
+    time_weight: float = 0.0
+    window: int = 0
+    neighbour_weight: float = 0.0
+    hop_weight: float = 0.0
+    temporal_weight: float = 0.0
+    failure_weight: float = 0.0
+    group_by_parent: bool = False
+    rerank: int = 50
+
+
+DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
+    "knowledge": BankPolicy(hop_weight=0.5),
+    "dialog": BankPolicy(
+        half_life_days=7.0, time_weight=0.2, window=1, neighbour_weight=0.4, temporal_weight=0.1
+    ),
+    "task": BankPolicy(half_life_days=2.0, time_weight=0.3, failure_weight=0.1, group_by_parent=True, window=1),
+}

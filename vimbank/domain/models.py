@@ -1,0 +1,363 @@
+"""The values that travel through VIMBank: frozen, slotted, free of I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vimbank.domain.filters import Filter
+
+__all__ = [
+    "SHARED_USER",
+    "UNSET",
+    "AddResult",
+    "BoolArray",
+    "Change",
+    "Event",
+    "Explanation",
+    "FloatArray",
+    "FusionName",
+    "HistoryEntry",
+    "IntArray",
+    "ListQuery",
+    "Memory",
+    "MemoryDraft",
+    "MemoryPatch",
+    "MemoryState",
+    "Page",
+    "Partition",
+    "Query",
+    "Recall",
+    "RecallEntry",
+    "Scope",
+    "ScoredMemory",
+    "Signal",
+    "Source",
+    "Unset",
+    "Vector",
+    "Vectors",
+]
+
+Vector = NDArray[np.float32]  # (d,), unit length, or all zeros where the text carries no signal
+Vectors = NDArray[np.float32]  # (n, d), rows as above
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+FusionName = Literal["convex", "rrf", "vimbank_eq4", "dense", "sparse"]
+
+SHARED_USER: Final = "shared"
+"""The user under which a tenant keeps what all of its users may read."""
+
+
+class Unset:
+    """The type of ``UNSET``: «this field was not given», as opposed to None."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset()
+
+
+class MemoryState(StrEnum):
+    """Where a memory is in its life; only ``active`` ones are indexed and searched."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    SUPERSEDED = "superseded"
+    SUPPRESSED = "suppressed"
+    DELETED = "deleted"
+
+
+class Signal(StrEnum):
+    """What happened to a memory that was returned: the access log's vocabulary (case 141)."""
+
+    RETURNED = "returned"
+    USED = "used"
+    IGNORED = "ignored"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """(tenant, user, bank): indexes, statistics and caches never cross it."""
+
+    tenant: str
+    user_id: str
+    bank: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a bulk operation covers inside one tenant; ``user_id`` is always named."""
+
+    tenant: str
+    user_id: str
+    bank: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a memory comes from.
+
+    ``parent_id`` is the id of the document or task run it is a part of; ``position`` counts from 0 inside
+    that parent or, for a dialog, inside the session; ``start`` and ``end`` are character offsets in the
+    parent's text; ``event_id`` is the caller's name of the event, unique inside a tenant.
+    """
+
+    parent_id: str | None = None
+    position: int | None = None
+    start: int | None = None
+    end: int | None = None
+    event_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One stored memory. All times are aware UTC; ``revision`` is the change that wrote this state."""
+
+    id: str
+    tenant: str
+    user_id: str
+    bank: str
+    kind: str
+    text: str
+    created_at: datetime
+    updated_at: datetime
+    content_hash: str
+    revision: int
+    title: str | None = None
+    speaker: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: Source = Source()
+    event_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    importance: float | None = None  # [0, 1]; None is unknown, which is not «lowest» (case 135)
+    pinned: bool = False
+    strength: float = 1.0  # >= 1 (V-30, M-15)
+    recall_count: int = 0
+    last_recalled_at: datetime | None = None
+    state: MemoryState = MemoryState.ACTIVE
+    superseded_by: str | None = None
+    token_count: int = 0
+    number: int = 0  # the store's own running number: stable, unique, breaks ties in rankings
+
+    @property
+    def partition(self) -> Partition:
+        """The partition that indexes this memory."""
+        return Partition(self.tenant, self.user_id, self.bank)
+
+    @property
+    def indexed(self) -> bool:
+        """Whether the indexes hold it: active, and not a parent whose segments are indexed instead."""
+        return self.state is MemoryState.ACTIVE and self.kind != "document"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDraft:
+    """A memory as its author gives it, before the store gives it an id, a hash and a revision."""
+
+    tenant: str
+    user_id: str
+    bank: str
+    text: str
+    kind: str = "note"
+    title: str | None = None
+    speaker: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: Source = Source()
+    created_at: datetime | None = None  # None: the clock's now
+    event_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    importance: float | None = None
+    pinned: bool = False
+    id: str | None = None
+    idempotency_key: str | None = None
+    deduplicate: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPatch:
+    """The fields an update changes; ``UNSET`` leaves a field as it is, None clears it (where it may be None).
+
+    ``metadata`` replaces keys one by one: a key with None is removed, keys not named stay (case 73).
+    """
+
+    text: str | Unset = UNSET
+    title: str | None | Unset = UNSET
+    metadata: Mapping[str, Any] | Unset = UNSET
+    event_at: datetime | None | Unset = UNSET
+    valid_from: datetime | None | Unset = UNSET
+    valid_to: datetime | None | Unset = UNSET
+    expires_at: datetime | None | Unset = UNSET
+    importance: float | None | Unset = UNSET
+    pinned: bool | Unset = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What became of one add: the memory's id, its revision, and whether it was already there.
+
+    ``segments`` counts the indexed segments of a text longer than the encoder's window, else 0.
+    """
+
+    id: str
+    revision: int
+    duplicate: bool = False
+    segments: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the feed: the state of a memory at ``revision``.
+
+    ``memory`` is None for a tombstone. ``vector`` is the pooled embedding under the store's current encoder,
+    None where the memory has none (parents, tombstones).
+    """
+
+    revision: int
+    partition: Partition
+    id: str
+    memory: Memory | None
+    vector: Vector | None = None
+
+
+class Event(StrEnum):
+    """What a history entry records."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of one memory: text before and after (None where there was none), by whom and when (case 76)."""
+
+    memory_id: str
+    revision: int
+    at: datetime
+    event: Event
+    actor: str
+    old_text: str | None
+    new_text: str | None
+    changes: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # field -> (old, new)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuery:
+    """A listing inside one tenant, oldest first, ``limit`` at a time from ``cursor``."""
+
+    tenant: str
+    user_id: str | None = None
+    bank: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    kind: str | None = None
+    parent_id: str | None = None
+    state: MemoryState | None = MemoryState.ACTIVE  # None: every state but deleted
+    filter: Filter | None = None
+    cursor: str | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing: ``total`` counts all matches, ``next_cursor`` is None on the last page (case 79)."""
+
+    items: Sequence[Memory]
+    total: int
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A search. ``banks`` None means all; ``fusion``, ``threshold`` None mean the bank's policy.
+
+    ``vector`` replaces the encoder's work (unit length). ``threshold`` acts on the final score (case 28).
+    ``as_of`` answers from the memories as they stood at that instant.
+    """
+
+    tenant: str
+    user_id: str
+    text: str
+    banks: Sequence[str] | None = None
+    top_k: int = 10
+    filter: Filter | None = None
+    session_id: str | None = None
+    agent_id: str | None = None
+    fusion: FusionName | None = None
+    threshold: float | None = None
+    as_of: datetime | None = None
+    explain: bool = False
+    reinforce: bool = True
+    include_shared: bool = True
+    consistency: Literal["strong", "eventual"] = "strong"
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How a score came about. ``score`` equals what the parts give, to 1e-6 (case 133)::
+
+        relevance = sum(parts.values())      each part already weighted, in [0, 1]
+        score     = relevance * product(factors.values())
+
+    ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``, those that apply.
+    ``factors``: ``time``, ``outcome``. ``inputs``: the raw figures they were made from (BM25, its best
+    and upper bound, cosine, ranks, age_days, strength, weights).
+    """
+
+    fusion: str
+    parts: Mapping[str, float]
+    factors: Mapping[str, float]
+    inputs: Mapping[str, float]
+    relevance: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """A memory that a search returns; ``window`` holds it and its neighbours in order, where the policy asks."""
+
+    memory: Memory
+    score: float
+    window: Sequence[Memory] = ()
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer to a query: best first, ties by id. ``degraded`` names what was missing, if anything."""
+
+    results: Sequence[ScoredMemory]
+    revision: int
+    took_ms: float
+    degraded: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallEntry:
+    """One line of the access log: at ``at`` the memory was returned, used, ignored or found wrong."""
+
+    tenant: str
+    memory_id: str
+    at: datetime
+    signal: Signal = Signal.RETURNED
+    number: int = 0  # given by the log; grows

