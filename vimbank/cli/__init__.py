@@ -1,0 +1,1 @@
+"""The ``vimbank`` command: parsing and drawing only; the work is MemoryService's."""

@@ -1,0 +1,103 @@
+"""What all commands share: the common options, the settings, the open service, one way to answer."""
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from vimbank.cli.failures import JSON_REQUESTED
+from vimbank.errors import ConfigError
+from vimbank.service import MemoryService
+from vimbank.settings import Settings
+from vimbank.wiring import open_service
+
+__all__ = ["Call", "command", "load_settings"]
+
+Decorator: TypeAlias = Callable[[Callable[..., None]], click.Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a command: its common options."""
+
+    data: Path | None
+    json: bool
+    tenant: str
+
+    def settings(self, **overrides: Mapping[str, Any]) -> Settings:
+        """The settings of the environment under --data and ``overrides``. Raises ConfigError."""
+        return load_settings({**overrides, **({} if self.data is None else {"data_dir": self.data})})
+
+    def open(self) -> MemoryService:
+        """The service on the data folder; a context manager."""
+        return open_service(self.settings())
+
+    def answer(self, document: Any, text: str) -> None:
+        """Print the result: ``document`` as JSON where that was asked for, else ``text``."""
+        click.echo(dump_json(document) if self.json else text)
+
+
+def command(name: str, *, example: str, tenant: bool = True) -> Decorator:
+    """Make a click command of ``function(call, **options)``, with the common options and an example in its help."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def run(*, data: Path | None, as_json: bool, verbose: bool, tenant: str = "default", **options: Any) -> None:
+            click.get_current_context().meta[JSON_REQUESTED] = as_json
+            if verbose:
+                logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
+            function(Call(data, as_json, tenant), **options)
+
+        # click builds a command's parameters from the bottom decorator up.
+        decorated: Callable[..., Any] = run
+        for option in _common_options(tenant):
+            decorated = option(decorated)
+        return click.command(name, epilog=f"\b\nExample:\n  {example}")(decorated)
+
+    return decorate
+
+
+def _common_options(tenant: bool) -> list[Callable[..., Any]]:
+    options = [
+        click.option("-v", "--verbose", is_flag=True, help="Debug messages on standard error."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        click.option(
+            "--data",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Data folder.  [default: VIMBANK_DATA_DIR, else data]",
+        ),
+    ]
+    if tenant:
+        options.append(click.option("--tenant", default="default", show_default=True, help="Whose memories."))
+    return options
+
+
+def load_settings(overrides: Mapping[str, Any]) -> Settings:
+    """Settings from the environment, ``overrides`` first. Raises ConfigError naming each variable that is wrong."""
+    try:
+        return Settings(**overrides)
+    except ValidationError as exc:
+        problems = (f"{variable_name(error['loc'])}: {error['msg']}" for error in exc.errors())
+        raise ConfigError("; ".join(problems)) from exc
+    except SettingsError as exc:
+        raise ConfigError(str(exc)) from exc
+
+
+def variable_name(path: tuple[int | str, ...]) -> str:
+    """The environment variable of a setting, for example ("store", "url") -> VIMBANK_STORE__URL."""
+    return "VIMBANK_" + "__".join(str(part) for part in path).upper()
+
+
+def dump_json(document: Any) -> str:
+    """``document`` as indented JSON that the terminal's encoding can hold."""
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    return json.dumps(document, indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)
