@@ -75,18 +75,22 @@ class IngestSettings(_Room):
 class BankSettings(_Room):
     """Overrides of one bank's policy; unset fields keep the built-in policy."""
 
-    fusion: Literal["convex", "rrf", "vimbank_eq4", "dense", "sparse"] | None = None
-    sparse_weight: float | None = Field(None, ge=0, le=1)
-    candidates: int | None = Field(None, ge=1, le=100_000)
-    half_life_days: float | None = Field(None, gt=0)
-    time_weight: float | None = Field(None, ge=0, le=1)
-    window: int | None = Field(None, ge=0, le=50)
-    neighbour_weight: float | None = Field(None, ge=0, le=1)
-    hop_weight: float | None = Field(None, ge=0, le=1)
-    temporal_weight: float | None = Field(None, ge=0, le=1)
-    failure_weight: float | None = Field(None, ge=0, le=1)
-    group_by_parent: bool | None = None
-    rerank: int | None = Field(None, ge=0, le=1_000)
+    fusion: Literal["convex", "rrf", "vimbank_eq4", "dense", "sparse"] | None = Field(
+        None, description="How the legs are joined; a query may ask for another."
+    )
+    sparse_weight: float | None = Field(None, ge=0, le=1, description="Share of the sparse leg in the fusion.")
+    candidates: int | None = Field(None, ge=1, le=100_000, description="Candidates that each leg brings.")
+    half_life_days: float | None = Field(None, gt=0, description="Half-life of the time factor, days.")
+    time_weight: float | None = Field(None, ge=0, le=1, description="How much age can take from a score.")
+    window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
+    neighbour_weight: float | None = Field(
+        None, ge=0, le=1, description="Share of the best neighbour's relevance added."
+    )
+    hop_weight: float | None = Field(None, ge=0, le=1, description="Share of a hit's relevance that linked ones get.")
+    temporal_weight: float | None = Field(None, ge=0, le=1, description="Weight of a date named in the query.")
+    failure_weight: float | None = Field(None, ge=0, le=1, description="How much a failed task run loses.")
+    group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
+    rerank: int | None = Field(None, ge=0, le=1_000, description="How many are reranked by MaxSim; 0: none.")
 
 
 class ApiKey(_Room):
