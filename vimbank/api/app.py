@@ -1,0 +1,46 @@
+"""The application: routes, middleware and error translation around one MemoryService."""
+
+from fastapi import FastAPI
+
+import vimbank
+from vimbank.api import errors
+from vimbank.api.auth import Authentication, Keyring
+from vimbank.api.middleware import BodyLimit, EncodedIds, Requests
+from vimbank.api.routes import documents, feedback, health, memories, search, sessions, stats, tasks
+from vimbank.service import MemoryService
+from vimbank.settings import Settings
+
+__all__ = ["create_app"]
+
+_DESCRIPTION = """Typed, durable memory for LLM agents, searched by meaning and by words at once.
+
+Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; it decides the tenant and the role (read, write, admin).
+Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO 8601 or epoch; answers are UTC.
+"""
+
+_ROUTES = (memories, search, documents, sessions, tasks, feedback, stats, health)
+
+
+def create_app(service: MemoryService, settings: Settings) -> FastAPI:
+    """The REST interface over a service, which stays the caller's to close.
+
+    Raises:  ConfigError: no keys, unless anonymous access is allowed and the host is loopback (case 67).
+    """
+    keyring = Keyring.of(settings.api)
+    app = FastAPI(
+        title="VIMBank",
+        version=vimbank.__version__,
+        description=_DESCRIPTION,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    errors.install(app)
+    for module in _ROUTES:
+        app.include_router(module.router)
+    # The last one added is the outermost.
+    app.add_middleware(EncodedIds)
+    app.add_middleware(BodyLimit, max_bytes=int(settings.api.max_body_mb * 1_000_000))
+    app.add_middleware(Authentication, keyring=keyring)
+    app.add_middleware(Requests)
+    return app

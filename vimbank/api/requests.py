@@ -1,0 +1,130 @@
+"""What routes take from a request: the service, ids out of paths, bodies read strictly, forms."""
+
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+import orjson
+from fastapi import Depends, Path
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, ValidationError
+from pydantic_core import PydanticCustomError
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vimbank.api.errors import invalid_input
+from vimbank.api.schemas import DocumentIn
+from vimbank.errors import InvalidInput
+from vimbank.service import MemoryService
+
+__all__ = ["Document", "JsonRoute", "MemoryIdPath", "Service", "SessionIdPath", "Upload", "json_value"]
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is read by orjson: lone surrogates, NaN and nesting without end are not JSON (case 114)."""
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_parsed"):
+            self._parsed = orjson.loads(await self.body())
+        return self._parsed
+
+
+class JsonRoute(APIRoute):
+    """A route that reads JSON strictly."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+async def _service_of(request: Request) -> MemoryService:
+    service = request.app.state.service
+    assert isinstance(service, MemoryService)
+    return service
+
+
+Service: TypeAlias = Annotated[MemoryService, Depends(_service_of)]
+
+
+def _decoded(segment: str) -> str:
+    try:
+        return unquote_to_bytes(segment).decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise PydanticCustomError("encoding", "is not percent-encoded UTF-8") from exc
+
+
+MemoryIdPath: TypeAlias = Annotated[
+    str, Path(alias="id", description="The memory's id, percent-encoded."), AfterValidator(_decoded)
+]
+SessionIdPath: TypeAlias = Annotated[
+    str, Path(alias="session_id", description="The session's id, percent-encoded."), AfterValidator(_decoded)
+]
+
+
+def json_value(text: str, field: str) -> Any:
+    """The JSON value of a parameter or form field. Raises InvalidInput naming ``field``."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise InvalidInput.of(field, f"is not valid JSON: {exc}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A document to add: its fields, and the file if it came as one (then ``fields.content`` is empty)."""
+
+    fields: DocumentIn
+    file: bytes | None = None
+    filename: str | None = None
+    media_type: str | None = None
+
+
+async def _document_of(request: Request) -> Upload:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == "multipart/form-data":
+        async with request.form(max_files=1, max_fields=50) as form:
+            return await _from_form(form)
+    if media_type != "application/json":
+        raise InvalidInput.of("body", "must be application/json or multipart/form-data")
+    try:
+        value = orjson.loads(await request.body())
+    except json.JSONDecodeError as exc:
+        raise InvalidInput.of("body", f"is not valid JSON: {exc}") from exc
+    return Upload(_document(value))
+
+
+Document: TypeAlias = Annotated[Upload, Depends(_document_of)]
+
+
+def _document(value: Any) -> DocumentIn:
+    try:
+        return DocumentIn.model_validate(value)
+    except ValidationError as exc:
+        raise invalid_input(exc.errors(), prefixes=()) from exc
+
+
+async def _from_form(form: FormData) -> Upload:
+    """The fields of a form: ``file`` or ``content``, ``metadata`` as JSON, the rest as text."""
+    fields: dict[str, Any] = {name: value for name, value in form.items() if name != "file"}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            raise InvalidInput.of(name, "must be text; a file goes into the field `file`")
+    if "metadata" in fields:
+        fields["metadata"] = json_value(fields["metadata"], "metadata")
+    file = form.get("file")
+    if file is None:
+        return Upload(_document(fields))
+    if not isinstance(file, UploadFile):
+        raise InvalidInput.of("file", "must be a file")
+    if "content" in fields:
+        raise InvalidInput.of("content", "send either content or file")
+    if file.filename:
+        fields.setdefault("title", file.filename)
+    return Upload(_document({**fields, "content": ""}), await file.read(), file.filename, file.content_type)

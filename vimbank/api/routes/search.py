@@ -1,0 +1,39 @@
+"""Search: the read path over HTTP."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from vimbank.api import answers
+from vimbank.api.auth import Reader
+from vimbank.api.requests import JsonRoute, Service
+from vimbank.api.routes.responses import PLAIN, problems
+from vimbank.api.schemas import SearchIn, SearchOut
+from vimbank.domain import filters
+from vimbank.domain.models import Query
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["search"], route_class=JsonRoute)
+
+
+@router.post("/v1/search", response_model=SearchOut, responses=PLAIN | problems(400, 413), summary="Search memories")
+def search(body: SearchIn, service: Service, caller: Reader) -> Response:
+    """Dense and sparse, fused; best first, scores in [0, 1]. Punctuation in the query is words, not syntax."""
+    query = Query(
+        tenant=caller.tenant,
+        user_id=body.user_id,
+        text=body.query,
+        banks=body.banks,
+        top_k=body.top_k,
+        filter=None if body.filter is None else filters.parse(body.filter),
+        session_id=body.session_id,
+        agent_id=body.agent_id,
+        fusion=body.fusion,
+        threshold=body.threshold,
+        as_of=body.as_of,
+        explain=body.explain,
+        reinforce=body.reinforce,
+        include_shared=body.include_shared,
+        consistency=body.consistency,
+    )
+    return answers.json_response(answers.recall(service.search(query)))
