@@ -3,11 +3,14 @@
 A setting of a room is ``VIMBANK_<ROOM>__<FIELD>``, for example ``VIMBANK_STORE__URL``.
 """
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from vimbank.errors import ConfigError
 
 __all__ = [
     "ApiKey",
@@ -19,7 +22,14 @@ __all__ = [
     "LogSettings",
     "Settings",
     "StoreSettings",
+    "load_settings",
+    "variable_name",
 ]
+
+PREFIX = "VIMBANK_"
+DELIMITER = "__"
+TEST_PREFIX = "VIMBANK_TEST_"
+"""Variables of the test suite, which are no settings."""
 
 
 class _Room(BaseModel):
@@ -124,7 +134,7 @@ class Settings(BaseSettings):
     """All settings of one process, read once by its entry point."""
 
     model_config = SettingsConfigDict(
-        env_prefix="VIMBANK_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
+        env_prefix=PREFIX, env_nested_delimiter=DELIMITER, extra="forbid", frozen=True, validate_default=True
     )
 
     data_dir: Path = Field(Path("data"), description="Folder of the store and the index snapshots.")
@@ -137,3 +147,30 @@ class Settings(BaseSettings):
     )
     api: ApiSettings = ApiSettings()
     log: LogSettings = LogSettings()
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from ``overrides``, then the environment, then the defaults.
+
+    Raises:  ConfigError: names each variable that is wrong, and each ``VIMBANK_`` variable that is no setting:
+             a mistyped name must not leave the default in force in silence.
+    """
+    unknown = sorted(name for name in os.environ if _unknown(name.upper()))
+    if unknown:
+        raise ConfigError(f"no such setting: {', '.join(unknown)}; `vimbank config` lists them all")
+    try:
+        return Settings(**overrides)
+    except ValidationError as exc:
+        raise ConfigError("; ".join(f"{variable_name(*each['loc'])}: {each['msg']}" for each in exc.errors())) from exc
+    except SettingsError as exc:
+        raise ConfigError(f"{exc}: {exc.__cause__}") from exc
+
+
+def variable_name(*path: str | int) -> str:
+    """The environment variable of a setting: ("store", "url") -> VIMBANK_STORE__URL."""
+    return PREFIX + DELIMITER.join(str(part) for part in path).upper()
+
+
+def _unknown(name: str) -> bool:
+    field = name.removeprefix(PREFIX).partition(DELIMITER)[0].lower()
+    return name.startswith(PREFIX) and not name.startswith(TEST_PREFIX) and field not in Settings.model_fields
