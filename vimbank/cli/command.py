@@ -2,24 +2,21 @@
 
 import functools
 import json
-import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from vimbank.cli.failures import JSON_REQUESTED
-from vimbank.errors import ConfigError
+from vimbank.observability.logs import set_up_logging
 from vimbank.service import MemoryService
-from vimbank.settings import Settings
+from vimbank.settings import Settings, load_settings
 from vimbank.wiring import open_service
 
-__all__ = ["Call", "command", "load_settings"]
+__all__ = ["Call", "command", "dump_json"]
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], click.Command]
 
@@ -30,11 +27,21 @@ class Call:
 
     data: Path | None
     json: bool
+    verbose: bool
     tenant: str
 
-    def settings(self, **overrides: Mapping[str, Any]) -> Settings:
-        """The settings of the environment under --data and ``overrides``. Raises ConfigError."""
-        return load_settings({**overrides, **({} if self.data is None else {"data_dir": self.data})})
+    def settings(self, **overrides: Any) -> Settings:
+        """The environment's settings under the common options and ``overrides``; logs are set up by them.
+
+        Raises ConfigError.
+        """
+        if self.data is not None:
+            overrides["data_dir"] = self.data
+        if self.verbose:
+            overrides["log"] = {"level": "DEBUG"}
+        settings = load_settings(**overrides)
+        set_up_logging(settings.log.level, settings.log.format)
+        return settings
 
     def open(self) -> MemoryService:
         """The service on the data folder; a context manager."""
@@ -52,9 +59,7 @@ def command(name: str, *, example: str, tenant: bool = True) -> Decorator:
         @functools.wraps(function)
         def run(*, data: Path | None, as_json: bool, verbose: bool, tenant: str = "default", **options: Any) -> None:
             click.get_current_context().meta[JSON_REQUESTED] = as_json
-            if verbose:
-                logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
-            function(Call(data, as_json, tenant), **options)
+            function(Call(data, as_json, verbose, tenant), **options)
 
         # click builds a command's parameters from the bottom decorator up.
         decorated: Callable[..., Any] = run
@@ -79,22 +84,6 @@ def _common_options(tenant: bool) -> list[Callable[..., Any]]:
     if tenant:
         options.append(click.option("--tenant", default="default", show_default=True, help="Whose memories."))
     return options
-
-
-def load_settings(overrides: Mapping[str, Any]) -> Settings:
-    """Settings from the environment, ``overrides`` first. Raises ConfigError naming each variable that is wrong."""
-    try:
-        return Settings(**overrides)
-    except ValidationError as exc:
-        problems = (f"{variable_name(error['loc'])}: {error['msg']}" for error in exc.errors())
-        raise ConfigError("; ".join(problems)) from exc
-    except SettingsError as exc:
-        raise ConfigError(str(exc)) from exc
-
-
-def variable_name(path: tuple[int | str, ...]) -> str:
-    """The environment variable of a setting, for example ("store", "url") -> VIMBANK_STORE__URL."""
-    return "VIMBANK_" + "__".join(str(part) for part in path).upper()
 
 
 def dump_json(document: Any) -> str:

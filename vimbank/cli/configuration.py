@@ -9,11 +9,11 @@ import click
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from vimbank.cli.command import Call, command, variable_name
+from vimbank.cli.command import Call, command
 from vimbank.cli.records import plain
 from vimbank.cli.render import table
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
-from vimbank.settings import BankSettings, Settings
+from vimbank.settings import BankSettings, Settings, variable_name
 
 __all__ = ["SettingRow", "bank_rows", "config", "markdown_tables", "setting_rows"]
 
@@ -49,7 +49,7 @@ def _policy_rows(bank: str, overrides: BankSettings) -> Iterator[SettingRow]:
         given, default = getattr(overrides, name), getattr(builtin, name)
         value = default if given is None else given
         yield SettingRow(
-            variable_name((_BANKS_FIELD, bank, name)), value, default, info.description or "", _choices(info)
+            variable_name(_BANKS_FIELD, bank, name), value, default, info.description or "", _choices(info)
         )
 
 
@@ -60,7 +60,7 @@ def _rows(path: tuple[str, ...], model: BaseModel, defaults: BaseModel) -> Itera
             yield from _rows((*path, name), value, default)
         elif name != _BANKS_FIELD:
             yield SettingRow(
-                variable_name((*path, name)), _shown(value), _shown(default), info.description or "", _choices(info)
+                variable_name(*path, name), _shown(value), _shown(default), info.description or "", _choices(info)
             )
 
 

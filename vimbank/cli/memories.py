@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.records import memory_record, page_record, plain
+from vimbank.cli.records import history_record, memory_record, page_record, plain
 from vimbank.cli.render import render_history, render_memory, render_page
 from vimbank.cli.values import filter_of, object_of, text_of, time_of
 from vimbank.domain.filters import Filter
@@ -206,7 +206,7 @@ def history(call: Call, id: str) -> None:
     """Show every change of one memory, oldest first, also of a deleted one."""
     with call.open() as service:
         entries = service.history(call.tenant, id)
-    call.answer({"entries": plain(entries)}, render_history(entries, width=width()))
+    call.answer(history_record(id, entries), render_history(entries, width=width()))
 
 
 @command("feedback", example="vimbank feedback 0192f7a0-5b7e-7c3a-9b1d-2f6c1a3d4e5f used")

@@ -7,11 +7,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from vimbank.domain.models import AddResult, Memory, Page, Recall, ScoredMemory
+from vimbank.domain.models import AddResult, HistoryEntry, Memory, Page, Recall, ScoredMemory
 from vimbank.domain.times import format_time
 from vimbank.errors import VimbankError
 
-__all__ = ["memory_record", "outcome_record", "page_record", "plain", "recall_record"]
+__all__ = ["history_record", "memory_record", "outcome_record", "page_record", "plain", "recall_record"]
 
 _INTERNAL = ("tenant", "content_hash", "number")  # the caller named the tenant; the others are the store's own
 
@@ -53,8 +53,14 @@ def recall_record(recall: Recall) -> dict[str, Any]:
         "results": [_scored_record(scored) for scored in recall.results],
         "degraded": list(recall.degraded),
         "revision": recall.revision,
-        "took_ms": recall.took_ms,
+        "took_ms": round(recall.took_ms, 3),
     }
+
+
+def history_record(id: str, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """A memory's past, oldest first."""
+    items = [{name: value for name, value in plain(entry).items() if name != "memory_id"} for entry in entries]
+    return {"id": id, "items": items}
 
 
 def outcome_record(outcome: AddResult | VimbankError) -> dict[str, Any]:

