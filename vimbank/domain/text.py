@@ -15,18 +15,23 @@ from typing import Any, Final
 
 import snowballstemmer
 
-__all__ = ["MAX_QUERY_TERMS", "STOP_WORDS", "analyze", "analyze_query", "analyzer_identity"]
+__all__ = ["ANALYZER_VERSION", "MAX_QUERY_TERMS", "STOP_WORDS", "analyze", "analyze_query", "analyzer_identity"]
 
 MAX_QUERY_TERMS: Final = 1_024
 """Distinct terms of a query that count; what follows them is ignored (case 57)."""
 
+ANALYZER_VERSION: Final = "1"
+"""Grows whenever the same text may give other terms."""
+
 _MAX_TERM_CHARS: Final = 255
 _CACHED_CHARS: Final = 48
 
-# Lucene's English list, and the rest of the closed classes: what questions are built of, not about.
-STOP_WORDS: Final = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with"]
+# Lucene's English list.
+_STOP_WORDS: Final = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with"
 )
+STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 # Han, kana, bopomofo: one run may mix them, as Japanese does.
 _CJK: Final = (
@@ -116,7 +121,7 @@ def analyze_query(text: str, *, max_terms: int = MAX_QUERY_TERMS) -> list[str]:
 
 def analyzer_identity() -> str:
     """Names what makes two sets of terms comparable; an index built under another identity has to be rebuilt."""
-    return f"vimbank-1/snowball-{version('snowballstemmer')}"
+    return f"vimbank-{ANALYZER_VERSION}/snowball-{version('snowballstemmer')}"
 
 
 def _chunks(text: str) -> Iterator[str]:

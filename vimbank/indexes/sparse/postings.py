@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log1p
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ _SAVED_ARRAYS: Final = frozenset(
 )
 
 Int32Array = NDArray[np.int32]
+Ints: TypeAlias = "array[int]"  # of type i; the class cannot be subscripted when it runs
 
 
 class _Postings:
@@ -38,7 +39,7 @@ class _Postings:
 
     __slots__ = ("frequencies", "rows")
 
-    def __init__(self, rows: array[int], frequencies: array[int]) -> None:
+    def __init__(self, rows: Ints, frequencies: Ints) -> None:
         self.rows = rows
         self.frequencies = frequencies
 
@@ -69,7 +70,7 @@ class PostingsIndex:
         self._terms: list[str] = []  # by id, as are the postings
         self._postings: list[_Postings | None] = []  # None: still where it was restored from
         self._free: list[int] = []  # ids of terms that no row holds any more
-        self._forward: list[array[int] | int] = []  # a row's term ids; an int: the restored row of that number
+        self._forward: list[Ints | int] = []  # a row's term ids; an int: the restored row of that number
         self._lengths = array("i")
         self._total = 0
         self._pairs = 0  # of a term and a row
@@ -124,7 +125,7 @@ class PostingsIndex:
         if not 0 <= row < len(self._forward):
             raise IndexError(f"row {row} of {len(self._forward)}")
 
-    def _post(self, row: int, terms: Sequence[str]) -> array[int]:
+    def _post(self, row: int, terms: Sequence[str]) -> Ints:
         ids = array("i")
         for term, frequency in Counter(terms).items():
             term_id = self._vocabulary.get(term)
@@ -238,7 +239,8 @@ class PostingsIndex:
         norms = self._norms
         if norms is None:
             average = self._total / len(self._lengths)
-            norms = self._k1 * (1 - self._b + self._b * np.frombuffer(self._lengths, np.int32) / average)
+            lengths = np.frombuffer(self._lengths, np.int32).astype(np.float64)
+            norms = self._k1 * (1 - self._b + self._b * lengths / average)
             self._norms = norms
         return norms
 
@@ -290,7 +292,7 @@ class PostingsIndex:
         return 12 * self._pairs + 400 * len(self._vocabulary) + 120 * len(self._forward) + columns
 
 
-def _position(rows: "array[int]", row: int) -> int:
+def _position(rows: Ints, row: int) -> int:
     if rows[-1] == row:
         return len(rows) - 1
     return int((np.frombuffer(rows, np.int32) == row).argmax())

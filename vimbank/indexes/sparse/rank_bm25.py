@@ -30,12 +30,12 @@ class _LuceneBM25(BM25Okapi):  # type: ignore[misc]  # the library has no types
     def get_scores(self, query: Sequence[str]) -> FloatArray:
         if self.avgdl == 0:  # every document is empty; the library would divide by 0
             return np.zeros(self.corpus_size)
-        scores: FloatArray = super().get_scores(query)
-        return scores / (self.k1 + 1)
+        scores: FloatArray = np.asarray(super().get_scores(query), np.float64) / (self.k1 + 1)
+        return scores
 
 
 class RankBM25Index:
-    """BM25 over rows through the library ``rank_bm25`` (port ``SparseIndex``), built anew at the first use after a change."""
+    """BM25 over rows through the library ``rank_bm25`` (port ``SparseIndex``), built anew when used after a change."""
 
     def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
         """k1 > 0: saturation; b in [0, 1]: length normalisation. Raises InvalidInput outside."""
