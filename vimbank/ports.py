@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from vimbank.domain.filters import Filter
 from vimbank.domain.models import (
@@ -105,6 +105,7 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
 class TokenEncoder(Protocol):
     """What only multi-vector (ColBERT type) encoders can do (V-13, B15)."""
 
@@ -227,6 +228,10 @@ class MemoryStore(Protocol):
 
     def live(self, partition: Partition, *, batch: int = 5_000) -> Iterable[list[Change]]:
         """All indexed memories of a partition, in batches, by ``number``, as of one moment: for a rebuild."""
+        ...
+
+    def next_position(self, partition: Partition, session_id: str) -> int:
+        """One more than the highest position in the session, deleted memories included; 0 for a new session."""
         ...
 
     def partitions(self, tenant: str | None = None) -> list[Partition]:

@@ -189,6 +189,8 @@ class MemoryDraft:
     id: str | None = None
     idempotency_key: str | None = None
     deduplicate: bool = True
+    vector: Vector | None = field(default=None, compare=False, repr=False)
+    """The embedding, where the caller has it: unit length, made by the store's encoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,385 @@
+"""The bench: each operation that has a bar, measured in one run on one machine, as table, JSON and plot.
+
+Vectors are given, so that the encoder is out of the figure, except where the row says otherwise.
+"""
+
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from vimbank.domain.filters import Condition
+from vimbank.domain.models import MemoryDraft, Query
+from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.eval.machine import describe_machine
+from vimbank.eval.synthetic import Corpus
+from vimbank.service import MemoryService
+from vimbank.settings import Settings
+from vimbank.wiring import open_service
+
+__all__ = ["BENCHES", "Row", "run_benches"]
+
+_WARM: Final = 50
+_SHARES: Final = {"permille": "0.1 %", "percent": "1 %", "tenth": "10 %", "all": "100 %"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: ``within`` tells whether it keeps the bar (None: there is no bar)."""
+
+    operation: str
+    figure: float
+    unit: str
+    bar: str
+    within: bool | None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to do; ``folder`` holds the data folders that the benches share."""
+
+    folder: Path
+    size: int = 100_000
+    searches: int = 500
+    adds: int = 500
+    passages: int = 512
+    rounds: int = 200
+
+
+Say = Callable[[str], None]
+
+
+def run_benches(names: Sequence[str], plan: Plan, say: Say) -> dict[str, Any]:
+    """Run the named benches in order; the result names machine, versions, commit and sizes."""
+    rows: list[Row] = []
+    for name in names:
+        say(f"{name} ...")
+        for row in BENCHES[name](plan, say):
+            rows.append(row)
+            say(f"  {_line(row)}")
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(),
+        "plan": {key: value for key, value in asdict(plan).items() if key != "folder"},
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+# -- search ----------------------------------------------------------------------------------------------------
+
+
+def search_one_of_many(plan: Plan, say: Say) -> Iterator[Row]:
+    """Hybrid search of one user of 100."""
+    yield from _search(plan, say, Corpus(plan.size, users=100), "one user of 100", aim_ms=2.0)
+
+
+def search_one_partition(plan: Plan, say: Say) -> Iterator[Row]:
+    """Hybrid search of one partition that holds everything."""
+    yield from _search(plan, say, Corpus(plan.size, users=1), "one partition", aim_ms=5.0)
+
+
+def _search(plan: Plan, say: Say, corpus: Corpus, name: str, *, aim_ms: float) -> Iterator[Row]:
+    with _filled(plan, corpus, say) as service:
+        times = _timed(service, corpus.queries(plan.searches + _WARM))
+        p50, p95 = _percentiles(times)
+        label = f"hybrid search, {name}, {plan.size:,} memories"
+        yield Row(label, p50, "ms p50", f"<= {aim_ms:g} ms", p50 <= aim_ms, f"p95 {p95:.2f} ms")
+        found = {
+            key: _answers(service, corpus.queries(40, filter=Condition(f"metadata.{key}", "eq", True)))
+            for key in _SHARES
+        }
+    with _open(plan, corpus, dense="exact") as reference:
+        for key, share in _SHARES.items():
+            queries = corpus.queries(40, filter=Condition(f"metadata.{key}", "eq", True))
+            recall = _recall(found[key], _answers(reference, queries))
+            yield Row(f"recall@10 against exact, {name}, filter passes {share}", recall, "", "= 1.0", recall == 1.0)
+
+
+def _timed(service: MemoryService, queries: Sequence[Query]) -> list[float]:
+    """Milliseconds of each search, warm: every partition is loaded first, the first searches are not counted."""
+    for query in {query.user_id: query for query in queries}.values():
+        service.search(query)
+    times = []
+    for query in queries:
+        started = time.perf_counter()
+        found = service.search(query)
+        times.append((time.perf_counter() - started) * 1e3)
+        assert len(found.results) == query.top_k
+    return times[_WARM:]
+
+
+def _answers(service: MemoryService, queries: Sequence[Query]) -> list[list[str]]:
+    return [[each.memory.id for each in service.search(query).results] for query in queries]
+
+
+def _recall(found: Sequence[Sequence[str]], exact: Sequence[Sequence[str]]) -> float:
+    """Share of the exact top ten that was found, over all queries that have an answer."""
+    wanted = sum(len(ids) for ids in exact)
+    return sum(len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)) / wanted if wanted else 0.0
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def durable_add(plan: Plan, say: Say) -> Iterator[Row]:
+    """One add after another, each found by the search that follows; beside it the disk's own fsync."""
+    corpus = Corpus(plan.adds + 20, users=1)
+    with tempfile.TemporaryDirectory(dir=plan.folder) as folder, _service(Path(folder)) as service:
+        adds, floors = [], []
+        with (Path(folder) / "floor").open("wb", buffering=0) as file:
+            for draft in corpus.drafts():
+                floors.append(_fsync_ms(file.fileno()))
+                started = time.perf_counter()
+                result = service.add(draft)
+                adds.append((time.perf_counter() - started) * 1e3)
+                found = service.search(_query_for(draft))
+                assert found.results[0].memory.id == result.id
+    p50, floor = statistics.median(adds[20:]), statistics.median(floors[20:])
+    bar = 2 * floor + 0.5
+    yield Row("durable add, found by the next search", p50, "ms p50", f"<= 2 x fsync + 0.5 = {bar:.2f} ms", p50 <= bar,
+              f"fsync {floor:.2f} ms")
+
+
+def concurrent_adds(plan: Plan, say: Say) -> Iterator[Row]:
+    """Eight threads, each adding one memory after another."""
+    threads, each = 8, max(50, plan.adds)
+    drafts = list(Corpus(threads * each, users=8).drafts())
+    with tempfile.TemporaryDirectory(dir=plan.folder) as folder, _service(Path(folder)) as service:
+        workers = [
+            threading.Thread(target=lambda part=drafts[number::threads]: [service.add(draft) for draft in part])
+            for number in range(threads)
+        ]
+        started = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        rate = len(drafts) / (time.perf_counter() - started)
+        stats = service.stats("default")
+        clean = service.check().ok
+    whole = stats.memories == len(drafts) and stats.revision == len(drafts) and clean
+    yield Row("8 threads adding", rate, "adds/s", ">= 1,500", rate >= 1_500, f"{len(drafts):,} adds")
+    yield Row("8 threads adding: lost or doubled", float(len(drafts) - stats.memories), "memories", "= 0", whole)
+
+
+def bulk_load(plan: Plan, say: Say) -> Iterator[Row]:
+    """A bulk load with the encoder against the encoder alone, on the same texts, turn about."""
+    encoder = OnnxEncoder.open()
+    corpus = Corpus(plan.passages, users=1, words_per_text=50)
+    drafts = [replace(draft, vector=None) for draft in corpus.drafts()]
+    texts = [draft.text for draft in drafts]
+    encoder.encode_documents(texts[:32])
+    ratios, rates = [], []
+    for _ in range(3):
+        started = time.perf_counter()
+        encoder.encode_documents(texts)
+        alone = time.perf_counter() - started
+        with tempfile.TemporaryDirectory(dir=plan.folder) as folder:
+            service = open_service(Settings(data_dir=Path(folder)), encoder=encoder)
+            with service:
+                started = time.perf_counter()
+                for start in range(0, len(drafts), 256):
+                    service.add_many(drafts[start : start + 256])
+                loaded = time.perf_counter() - started
+        ratios.append(alone / loaded)
+        rates.append(len(drafts) / loaded)
+    ratio = statistics.median(ratios)
+    yield Row("bulk load against the encoder alone", ratio, "of its rate", ">= 0.95", ratio >= 0.95,
+              f"{statistics.median(rates):.1f} passages/s")
+
+
+# -- processes -------------------------------------------------------------------------------------------------
+
+
+def http_search(plan: Plan, say: Say) -> Iterator[Row]:
+    """Search over HTTP with the encoder, one client, against the encoder alone in the same minutes."""
+    encoder = OnnxEncoder.open()
+    corpus = Corpus(2_000, users=2)
+    queries = [query.text for query in corpus.queries(300)]
+    with tempfile.TemporaryDirectory(dir=plan.folder) as folder:
+        with open_service(Settings(data_dir=Path(folder)), encoder=encoder) as service:
+            drafts = list(corpus.drafts())
+            for start in range(0, len(drafts), 1_000):
+                service.add_many(drafts[start : start + 1_000])
+        with _server(Path(folder)) as port:
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            for text in queries[:_WARM]:
+                _post_search(connection, corpus.user(0), text + " warm")
+            over_http, alone = [], []
+            for text in queries:
+                over_http.append(_post_search(connection, corpus.user(0), text))
+                started = time.perf_counter()
+                encoder.encode_queries([text])
+                alone.append((time.perf_counter() - started) * 1e3)
+    p50, floor = statistics.median(over_http), statistics.median(alone)
+    yield Row("search over HTTP with the encoder", p50, "ms p50", f"<= encoder + 2 = {floor + 2:.2f} ms",
+              p50 <= floor + 2, f"encoder {floor:.2f} ms")
+
+
+def restart(plan: Plan, say: Say) -> Iterator[Row]:
+    """A new process: from the end of its imports to the first answer."""
+    for users, name in ((100, "100 users"), (1, "one partition")):
+        corpus = Corpus(plan.size, users=users)
+        with _filled(plan, corpus, say):
+            pass
+        program = _RESTART.format(folder=str(_folder(plan, corpus)), users=users, size=plan.size)
+        times = [float(_python(program)) for _ in range(5)]
+        p50 = statistics.median(times)
+        yield Row(f"restart to first answer, {plan.size:,} memories, {name}", p50, "s p50", "<= 0.5 s", p50 <= 0.5)
+
+
+_RESTART: Final = """
+import time
+from pathlib import Path
+import vimbank.wiring, vimbank.eval.bench as bench
+from vimbank.eval.synthetic import Corpus
+query = Corpus({size}, users={users}).queries(1)[0]
+started = time.perf_counter()
+with bench._service(Path({folder!r})) as service:
+    assert len(service.search(query).results) == 10
+    print(time.perf_counter() - started)
+"""
+
+
+def command_help(plan: Plan, say: Say) -> Iterator[Row]:
+    """``vimbank --help``, and what importing vimbank loads."""
+    times = []
+    for _ in range(7):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "vimbank.cli.main", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    p50 = statistics.median(times)
+    yield Row("vimbank --help", p50, "s p50", "<= 0.4 s", p50 <= 0.4)
+    heavy = json.loads(
+        _python("import sys, json, vimbank; print(json.dumps([m for m in ('faiss', 'onnxruntime', 'torch') if m in sys.modules]))")
+    )
+    yield Row("heavy modules loaded by importing vimbank", float(len(heavy)), "modules", "= 0", not heavy)
+
+
+def crash(plan: Plan, say: Say) -> Iterator[Row]:
+    """Kill a writing process at random moments; count acknowledged adds that are gone, and checks not clean."""
+    from vimbank.eval.crash import crash_rounds
+
+    with tempfile.TemporaryDirectory(dir=plan.folder) as folder:
+        report = crash_rounds(Path(folder), rounds=plan.rounds, seed=1)
+    yield Row(f"{plan.rounds} kills: acknowledged adds lost", float(report.lost), "adds", "= 0", report.lost == 0,
+              f"{report.acknowledged:,} acknowledged")
+    yield Row(f"{plan.rounds} kills: checks not clean", float(report.unclean), "checks", "= 0", report.unclean == 0)
+
+
+BENCHES: Final[dict[str, Callable[[Plan, Say], Iterator[Row]]]] = {
+    "search-one-of-many": search_one_of_many,
+    "search-one-partition": search_one_partition,
+    "durable-add": durable_add,
+    "concurrent-adds": concurrent_adds,
+    "bulk-load": bulk_load,
+    "http-search": http_search,
+    "restart": restart,
+    "help": command_help,
+    "crash": crash,
+}
+
+
+# -- shared ----------------------------------------------------------------------------------------------------
+
+
+def _settings(folder: Path, dense: str = "faiss") -> Settings:
+    return Settings.model_validate(
+        {"data_dir": folder, "encoder": {"kind": "hashing", "dimension": 384}, "index": {"dense": dense}}
+    )
+
+
+def _service(folder: Path, dense: str = "faiss") -> MemoryService:
+    return open_service(_settings(folder, dense))
+
+
+def _folder(plan: Plan, corpus: Corpus) -> Path:
+    return plan.folder / f"synthetic-{corpus.size}-{corpus.users}"
+
+
+def _open(plan: Plan, corpus: Corpus, *, dense: str) -> MemoryService:
+    return _service(_folder(plan, corpus), dense)
+
+
+@contextmanager
+def _filled(plan: Plan, corpus: Corpus, say: Say) -> Iterator[MemoryService]:
+    """The corpus in a service, loaded once a run."""
+    with _open(plan, corpus, dense="faiss") as service:
+        if service.stats("default").memories < corpus.size:
+            started = time.perf_counter()
+            batch: list[MemoryDraft] = []
+            for draft in corpus.drafts():
+                batch.append(draft)
+                if len(batch) == 1_000:
+                    service.add_many(batch)
+                    batch.clear()
+            service.add_many(batch)
+            say(f"  loaded {corpus.size:,} memories of {corpus.users} users in {time.perf_counter() - started:.1f} s")
+        yield service
+
+
+def _query_for(draft: MemoryDraft) -> Query:
+    return Query(
+        tenant=draft.tenant, user_id=draft.user_id, text=draft.text, banks=[draft.bank], vector=draft.vector, top_k=1,
+        include_shared=False, reinforce=False,
+    )
+
+
+def _fsync_ms(descriptor: int) -> float:
+    os.write(descriptor, b"\0" * 4096)
+    started = time.perf_counter()
+    os.fsync(descriptor)
+    return (time.perf_counter() - started) * 1e3
+
+
+def _percentiles(times: Sequence[float]) -> tuple[float, float]:
+    return float(np.percentile(times, 50)), float(np.percentile(times, 95))
+
+
+def _python(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[int]:
+    """A real server on a free port of this machine."""
+    command = [sys.executable, "-m", "vimbank.cli.main", "serve", "--data", str(folder), "--port", "0", "--allow-anonymous"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            yield int(line.strip().rsplit(":", 1)[1].strip("/"))
+        finally:
+            process.terminate()
+
+
+def _post_search(connection: http.client.HTTPConnection, user_id: str, text: str) -> float:
+    """Milliseconds of one request, from its first byte to the end of its answer."""
+    body = json.dumps({"query": text, "user_id": user_id, "banks": ["dialog"]})
+    started = time.perf_counter()
+    connection.request("POST", "/v1/search", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    raw = answer.read()
+    taken = (time.perf_counter() - started) * 1e3
+    if answer.status != 200:
+        raise RuntimeError(f"search answered {answer.status}: {raw[:200]!r}")
+    return taken
+
+
+def _line(row: Row) -> str:
+    verdict = {True: "ok", False: "MISSED", None: ""}[row.within]
+    return f"{row.operation}: {row.figure:.3f} {row.unit} (bar {row.bar}) {verdict} {row.detail}".rstrip()

@@ -1,0 +1,254 @@
+"""Keeps this process's indexes in step with the store.
+
+A partition is loaded when it is first asked for: from its snapshot where one checks out, else from the store. From
+there it follows the feed: before a strongly consistent read its cursor is compared with the store's revision, and
+what is missing is applied. Least recently used partitions leave memory when the budget is spent.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from vimbank.domain.models import Change, Partition
+from vimbank.errors import IndexCorrupt
+from vimbank.feed.locks import ReadWriteLock
+from vimbank.feed.snapshot import Snapshot, SnapshotFolder
+from vimbank.ports import Arrays, MemoryStore, PartitionIndex, StoreState
+
+__all__ = ["Follower", "IndexStatus", "WritableIndex"]
+
+_LOG = logging.getLogger(__name__)
+_BATCH: Final = 5_000
+EVENTUAL_LAG_S: Final = 1.0
+"""How old the last comparison with the store may be for an eventually consistent read."""
+
+
+class WritableIndex(PartitionIndex, Protocol):
+    """What the feed asks of an in-process partition index beside reading."""
+
+    cursor: int
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Bring the index to the state that the changes describe; applying them twice changes nothing."""
+        ...
+
+    def dump(self) -> Arrays: ...
+
+    def restore(self, arrays: Arrays) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One loaded partition. ``index`` and ``generation`` change only under ``lock.writing()``."""
+
+    index: WritableIndex
+    generation: int
+    lock: ReadWriteLock = field(default_factory=ReadWriteLock)
+    checked_at: float = 0.0
+    unsaved: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What is in memory, and which snapshot files were found damaged."""
+
+    partitions: int
+    rows: int
+    nbytes: int
+    damaged: Sequence[str]
+
+
+class Follower:
+    """The process's ``PartitionIndexes`` (see ports): thread-safe, one per process and store."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        make_index: Callable[[Partition], WritableIndex],
+        *,
+        snapshots: SnapshotFolder | None,
+        configuration: str,
+        memory_bytes: int,
+        snapshot_every: int,
+    ) -> None:
+        self._store = store
+        self._make_index = make_index
+        self._snapshots = snapshots
+        self._configuration = configuration
+        self._memory_bytes = memory_bytes
+        self._snapshot_every = snapshot_every
+        self._slots: OrderedDict[Partition, _Slot] = OrderedDict()
+        self._lock = threading.Lock()  # of _slots and _loading
+        self._loading: dict[Partition, threading.Lock] = {}
+        self._saver = ThreadPoolExecutor(1, thread_name_prefix="vimbank-snapshot")
+
+    @contextmanager
+    def read(
+        self, partition: Partition, *, consistency: str = "strong", state: StoreState | None = None
+    ) -> Iterator[PartitionIndex]:
+        """The partition's index, caught up as asked; nothing moves inside the context.
+
+        ``state`` is a store state the caller has just read, to save asking again.
+        """
+        slot = self._slot(partition)
+        if consistency == "strong" or time.monotonic() - slot.checked_at > EVENTUAL_LAG_S:
+            self._catch_up(partition, slot, state or self._store.state())
+        with slot.lock.reading():
+            yield slot.index
+
+    def drop(self, partition: Partition) -> None:
+        """Forget the partition's index and its snapshot; the next read rebuilds it from the store."""
+        with self._lock:
+            self._slots.pop(partition, None)
+        self._saver.submit(lambda: None).result()  # a snapshot being written would come back
+        if self._snapshots is not None:
+            self._snapshots.drop(partition)
+
+    def status(self) -> IndexStatus:
+        """What is loaded now."""
+        with self._lock:
+            slots = list(self._slots.values())
+        return IndexStatus(
+            partitions=len(slots),
+            rows=sum(len(slot.index) for slot in slots),
+            nbytes=sum(slot.nbytes for slot in slots),
+            damaged=self._snapshots.damaged() if self._snapshots is not None else (),
+        )
+
+    def save(self) -> None:
+        """Snapshot every loaded partition that has unsaved changes, and wait for it."""
+        with self._lock:
+            slots = list(self._slots.items())
+        for partition, slot in slots:
+            self._save_later(partition, slot)
+        self._saver.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """Save, and stop the background thread."""
+        self.save()
+        self._saver.shutdown()
+
+    # -- loading --
+
+    def _slot(self, partition: Partition) -> _Slot:
+        with self._lock:
+            slot = self._slots.get(partition)
+            if slot is not None:
+                self._slots.move_to_end(partition)
+                return slot
+            loading = self._loading.setdefault(partition, threading.Lock())
+        with loading:
+            with self._lock:
+                slot = self._slots.get(partition)
+            if slot is None:
+                slot = self._load(partition)
+                with self._lock:
+                    self._slots[partition] = slot
+                    self._loading.pop(partition, None)
+                self._evict(keep=partition)
+            return slot
+
+    def _load(self, partition: Partition) -> _Slot:
+        state = self._store.state()
+        index = self._from_snapshot(partition, state)
+        if index is None:
+            index = self._rebuild(partition, state)
+            slot = _Slot(index, state.generation, unsaved=len(index))
+        else:
+            slot = _Slot(index, state.generation)
+        slot.nbytes = index.nbytes
+        return slot
+
+    def _from_snapshot(self, partition: Partition, state: StoreState) -> WritableIndex | None:
+        if self._snapshots is None:
+            return None
+        try:
+            snapshot = self._snapshots.load(partition)
+        except IndexCorrupt as error:
+            _LOG.warning("rebuilding the index of a partition: %s", error)
+            return None
+        if snapshot is None or not self._usable(snapshot, state):
+            return None
+        index = self._make_index(partition)
+        index.restore(snapshot.arrays)
+        index.cursor = snapshot.cursor
+        return index
+
+    def _usable(self, snapshot: Snapshot, state: StoreState) -> bool:
+        return (
+            snapshot.generation == state.generation
+            and snapshot.configuration == self._configuration
+            and snapshot.cursor <= state.revision  # else the store is an older copy: its snapshot knows too much
+        )
+
+    def _rebuild(self, partition: Partition, state: StoreState) -> WritableIndex:
+        index = self._make_index(partition)
+        for batch in self._store.live(partition, batch=_BATCH):
+            index.apply(batch)
+        index.cursor = state.revision
+        return index
+
+    # -- following --
+
+    def _catch_up(self, partition: Partition, slot: _Slot, state: StoreState) -> None:
+        if slot.index.cursor < state.revision or slot.generation != state.generation:
+            with slot.lock.writing():
+                if slot.generation != state.generation:
+                    slot.index, slot.generation = self._rebuild(partition, state), state.generation
+                    slot.unsaved = len(slot.index)
+                slot.unsaved += self._apply_missing(partition, slot.index, state)
+                slot.nbytes = slot.index.nbytes
+            if slot.unsaved >= max(self._snapshot_every, len(slot.index) // 5):
+                self._save_later(partition, slot)
+            self._evict(keep=partition)
+        slot.checked_at = time.monotonic()
+
+    def _apply_missing(self, partition: Partition, index: WritableIndex, state: StoreState) -> int:
+        applied = 0
+        while index.cursor < state.revision:
+            changes = self._store.changes(index.cursor, limit=_BATCH, partition=partition)
+            index.apply(changes)
+            applied += len(changes)
+            last = changes[-1].revision if changes else 0
+            index.cursor = last if len(changes) == _BATCH else max(last, state.revision)
+        return applied
+
+    # -- saving and evicting --
+
+    def _save_later(self, partition: Partition, slot: _Slot) -> None:
+        if self._snapshots is not None and slot.unsaved:
+            slot.unsaved = 0
+            self._saver.submit(self._save, partition, slot)
+
+    def _save(self, partition: Partition, slot: _Slot) -> None:
+        if self._snapshots is None:
+            return
+        try:
+            with slot.lock.reading():
+                self._snapshots.save(
+                    Snapshot(partition, slot.index.cursor, slot.generation, self._configuration, slot.index.dump())
+                )
+        except OSError:
+            # A snapshot only saves time: the store has everything. The next change tries again.
+            slot.unsaved += 1
+            _LOG.exception("could not write the index snapshot of a partition")
+
+    def _evict(self, *, keep: Partition) -> None:
+        while True:
+            with self._lock:
+                spare = [each for each in self._slots if each != keep]
+                if not spare or sum(slot.nbytes for slot in self._slots.values()) <= self._memory_bytes:
+                    return
+                victim = spare[0]
+                slot = self._slots.pop(victim)
+            self._save_later(victim, slot)

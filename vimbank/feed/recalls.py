@@ -1,0 +1,72 @@
+"""Write-behind of recalls: a search notes what it returned, a thread takes it to the access log.
+
+A recall is a hint for forgetting, not an acknowledged write: up to ``flush_s`` seconds of recalls are lost when the
+process is killed. Feedback does not go this way; it is durable when its call returns.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from vimbank.domain.models import RecallEntry
+from vimbank.errors import BackendError
+from vimbank.ports import AccessLog
+
+__all__ = ["RecallBuffer"]
+
+_LOG = logging.getLogger(__name__)
+_MOST: Final = 100_000
+
+
+class RecallBuffer:
+    """Collects recall entries and appends them to the access log every ``flush_s`` seconds. Thread-safe."""
+
+    def __init__(self, log: AccessLog, *, flush_s: float) -> None:
+        self._log = log
+        self._flush_s = flush_s
+        self._lock = threading.Lock()
+        self._flushing = threading.Lock()
+        self._entries: list[RecallEntry] = []
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def note(self, entries: Sequence[RecallEntry]) -> None:
+        """Take the entries; returns at once. Beyond 100,000 waiting entries the new ones are dropped, and logged."""
+        with self._lock:
+            if len(self._entries) + len(entries) > _MOST:
+                _LOG.error("the access log does not keep up: %d recalls dropped", len(entries))
+                return
+            self._entries.extend(entries)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="vimbank-recalls", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> None:
+        """Append what waits now; raises what the log raises, and keeps the entries then."""
+        with self._flushing:
+            with self._lock:
+                entries = list(self._entries)
+            if entries:
+                self._log.append(entries)
+                with self._lock:
+                    del self._entries[: len(entries)]
+
+    def close(self) -> None:
+        """Flush and stop."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._wake.set()
+        if thread is not None:
+            thread.join()
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(self._flush_s)
+            try:
+                self.flush()
+            except BackendError:
+                _LOG.exception("could not append recalls to the access log; they are kept for the next try")

@@ -1,0 +1,513 @@
+"""MemoryService: everything VIMBank does, in one facade that every entry point calls."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from vimbank.domain.ids import new_id
+from vimbank.domain.models import (
+    SHARED_USER,
+    AddResult,
+    HistoryEntry,
+    ListQuery,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    Page,
+    Partition,
+    Query,
+    Recall,
+    RecallEntry,
+    Scope,
+    Signal,
+)
+from vimbank.domain.sanitize import clean_id, clean_text
+from vimbank.errors import ConfigError, Conflict, InvalidInput, NotFound, VimbankError
+from vimbank.feed.follow import Follower, IndexStatus
+from vimbank.feed.recalls import RecallBuffer
+from vimbank.ingestion.dialog import Turn, drafts_of_turns
+from vimbank.ingestion.documents import extract
+from vimbank.ingestion.prepare import PARENT_KIND, Limits, Preparer
+from vimbank.ingestion.tasks import TaskRun, drafts_of_task
+from vimbank.ports import AccessLog, Clock, Embedded, Encoder, EncoderIdentity, MemoryStore, PreparedDraft
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from vimbank.domain.models import Change
+
+__all__ = [
+    "ALL_USERS",
+    "CheckReport",
+    "MemoryService",
+    "PartitionCheck",
+    "Readiness",
+    "ReindexReport",
+    "Stats",
+    "Upkeep",
+]
+
+ALL_USERS: Final = "*"
+"""As the user of a search: every user of the tenant, for keys that may."""
+
+MAX_TOP_K: Final = 1_000
+MAX_QUERY_CHARS: Final = 400_000
+_UPDATE_TRIES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a tenant (or one user of it) holds, and what the process holds for it."""
+
+    memories: int
+    by_bank: Mapping[str, int]
+    by_kind: Mapping[str, int]
+    by_state: Mapping[str, int]
+    users: int
+    revision: int
+    encoder: str
+    index: IndexStatus
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCheck:
+    """One partition of a check: how many memories the store has, and how the indexes differ from it."""
+
+    partition: Partition
+    memories: int
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All indexes compared with the store. ``problems`` are those of the store and of the data folder."""
+
+    partitions: Sequence[PartitionCheck]
+    problems: Sequence[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs."""
+        return not self.problems and not any(each.problems for each in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexReport:
+    """What a change of encoder did."""
+
+    memories: int
+    former: EncoderIdentity | None
+    current: EncoderIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests can be served in full; ``components`` says ``ok`` or what is wrong."""
+
+    ok: bool
+    components: Mapping[str, str]
+
+
+class Upkeep(MemoryStore, Protocol):
+    """What the service asks of the store beyond reading and writing memories."""
+
+    def encoder_identity(self) -> EncoderIdentity | None: ...
+    def missing_embeddings(self, identity: EncoderIdentity, *, limit: int) -> Sequence[Memory]: ...
+    def put_embeddings(self, identity: EncoderIdentity, embeddings: Sequence[tuple[int, Embedded]]) -> None: ...
+    def switch_encoder(self, identity: EncoderIdentity) -> None: ...
+    def counts(self, tenant: str | None = None, user_id: str | None = None) -> Any: ...
+    def disk_bytes(self) -> int: ...
+    def integrity(self) -> Sequence[str]: ...
+
+
+class Searcher(Protocol):
+    """The read path (``retrieval.pipeline.Pipeline``)."""
+
+    def search(self, query: Query, partitions: Sequence[Partition], *, now: "datetime") -> Recall: ...
+
+
+class MemoryService:
+    """Remember, recall and look after memories. Thread-safe; one a process and data folder.
+
+    Made by ``vimbank.wiring``; ``MemoryService.open`` is the short way for programs.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Upkeep,
+        log: AccessLog,
+        encoder: Encoder,
+        indexes: Follower,
+        make_searcher: Callable[[Encoder], Searcher],
+        limits: Limits,
+        clock: Clock,
+        recalls_flush_s: float,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._indexes = indexes
+        self._make_searcher = make_searcher
+        self._limits = limits
+        self._clock = clock
+        self._recalls = RecallBuffer(log, flush_s=recalls_flush_s)
+        self._on_close = on_close
+        self._use(encoder)
+
+    def _use(self, encoder: Encoder) -> None:
+        self._generation = self._store.state().generation
+        self._encoder = encoder
+        self._preparer = Preparer(encoder, self._limits)
+        self._searcher = self._make_searcher(encoder)
+
+    @staticmethod
+    def open(data_dir: str | Path = "data", **settings: Any) -> "MemoryService":
+        """Open a data folder in this process; ``settings`` as in ``vimbank.settings.Settings``.
+
+        Raises ConfigError where the folder was built with another encoder.
+        """
+        from vimbank.wiring import open_folder  # the composition root imports this module
+
+        return open_folder(data_dir, **settings)
+
+    def __enter__(self) -> "MemoryService":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def flush(self) -> None:
+        """Bring waiting recalls to the access log and the indexes to disk."""
+        self._recalls.flush()
+        self._indexes.save()
+
+    def close(self) -> None:
+        """Flush and let go of the data folder."""
+        self._recalls.close()
+        self._indexes.close()
+        self._store.close()
+        self._on_close()
+
+    # -- remember --
+
+    def add(self, draft: MemoryDraft, *, actor: str = "api") -> AddResult:
+        """Keep one memory; durable when this returns, and found by the next search of any process.
+
+        Raises InvalidInput, Conflict (its id is taken by other content), ModelError, BackendUnavailable.
+        """
+        result = self.add_many([draft], actor=actor)[0]
+        if isinstance(result, VimbankError):
+            raise result
+        return result
+
+    def add_many(self, drafts: Sequence[MemoryDraft], *, actor: str = "api") -> list[AddResult | VimbankError]:
+        """Keep many, in one transaction; one result a draft, in order. A bad draft does not harm the others."""
+        if len(drafts) > self._limits.max_batch:
+            raise InvalidInput.of("items", f"must be at most {self._limits.max_batch}")
+        self._check_generation()
+        prepared = self._preparer.drafts(drafts)
+        good = [each for each in prepared if isinstance(each, PreparedDraft)]
+        written = iter(self._store.add(good, actor=actor, now=self._clock()) if good else ())
+        return [_result(next(written) if isinstance(each, PreparedDraft) else each) for each in prepared]
+
+    def add_document(
+        self,
+        *,
+        tenant: str,
+        user_id: str,
+        title: str | None = None,
+        text: str | None = None,
+        content: bytes | None = None,
+        media_type: str | None = None,
+        filename: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        bank: str = "knowledge",
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        created_at: "datetime | None" = None,
+        actor: str = "api",
+    ) -> AddResult:
+        """Keep a document whole, and its segments for retrieval (V-2, V-12). Give either ``text`` or ``content``.
+
+        ``content`` is the file's bytes: text, Markdown, HTML, PDF or DOCX, told by media type or file name.
+        """
+        if (text is None) == (content is None):
+            raise InvalidInput.of("content", "give either text or content")
+        if content is not None:
+            extracted = extract(
+                content, media_type=media_type, filename=filename, max_chars=self._limits.max_text_chars
+            )
+            text, title = extracted.text, title or extracted.title
+        draft = MemoryDraft(
+            tenant=tenant,
+            user_id=user_id,
+            bank=bank,
+            kind=PARENT_KIND,
+            text=text or "",
+            title=title,
+            metadata=metadata or {},
+            id=id,
+            idempotency_key=idempotency_key,
+            created_at=created_at,
+        )
+        return self.add(draft, actor=actor)
+
+    def add_turns(
+        self,
+        *,
+        tenant: str,
+        user_id: str,
+        session_id: str,
+        turns: Sequence[Turn],
+        agent_id: str | None = None,
+        bank: str = "dialog",
+        actor: str = "api",
+    ) -> list[AddResult | VimbankError]:
+        """Keep consecutive turns of a session: a query and its response as one round (V-3), other turns singly."""
+        position = self._store.next_position(Partition(tenant, user_id, bank), clean_id(session_id, "session_id"))
+        drafts = drafts_of_turns(
+            turns,
+            tenant=tenant,
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            bank=bank,
+            start_position=position,
+        )
+        return self.add_many(drafts, actor=actor)
+
+    def add_task(self, run: TaskRun, *, actor: str = "api") -> list[AddResult | VimbankError]:
+        """Keep a task run: first the run itself, then its steps (V-4)."""
+        run_id = run.id if run.id is not None else new_id()
+        return self.add_many(drafts_of_task(run, run_id), actor=actor)
+
+    def update(
+        self,
+        tenant: str,
+        id: str,
+        patch: MemoryPatch,
+        *,
+        expected_revision: int | None = None,
+        actor: str = "api",
+    ) -> Memory:
+        """Change what the patch names; embeds anew where the text changes (case 19).
+
+        Raises NotFound; InvalidInput; Conflict where ``expected_revision`` is given and not the stored one.
+        """
+        self._check_generation()
+        for _ in range(_UPDATE_TRIES):
+            memory = self.get(tenant, id)
+            if expected_revision is not None and memory.revision != expected_revision:
+                raise Conflict(f"{id} is at revision {memory.revision}, not {expected_revision}")
+            prepared = self._preparer.patch(memory, patch, memory.revision)
+            try:
+                return self._store.update(prepared, tenant=tenant, actor=actor, now=self._clock())
+            except Conflict:  # somebody changed it between reading and writing
+                continue
+        raise Conflict(f"{id} keeps changing")
+
+    def delete(self, tenant: str, id: str, *, actor: str = "api") -> None:
+        """Delete a memory, with its segments where it is a document. Raises NotFound."""
+        if not self._store.delete(tenant, [id], actor=actor, now=self._clock()):
+            raise _not_found(id)
+
+    def delete_all(self, scope: Scope, *, actor: str = "api") -> int:
+        """Delete all memories of one user, or of a bank, session or agent of that user; how many (case 68)."""
+        clean_id(scope.user_id, "user_id")
+        if scope.user_id == ALL_USERS:
+            raise InvalidInput.of("user_id", "must name one user")
+        deleted = self._store.delete_scope(scope, actor=actor, now=self._clock())
+        for bank in [scope.bank] if scope.bank is not None else self._limits.banks:
+            # The partition's snapshot would keep the deleted words until it is written next.
+            self._indexes.drop(Partition(scope.tenant, scope.user_id, bank))
+        return deleted
+
+    # -- recall --
+
+    def search(self, query: Query) -> Recall:
+        """The memories that answer a query, best first, each score explained on request (case 133).
+
+        Raises InvalidInput. A leg that is down is named in ``degraded``, and the other one answers.
+        """
+        started = time.perf_counter()
+        self._check_generation()
+        query = self._checked(query)
+        now = self._clock()
+        recall = self._searcher.search(query, self._partitions(query), now=now)
+        if query.reinforce and query.as_of is None and recall.results:
+            self._recalls.note(
+                [RecallEntry(query.tenant, each.memory.id, now, Signal.RETURNED) for each in recall.results]
+            )
+        return replace(recall, took_ms=(time.perf_counter() - started) * 1e3)
+
+    def get(self, tenant: str, id: str) -> Memory:
+        """One memory, in whatever state but deleted. Raises NotFound, also for another tenant's id (case 61)."""
+        found = self._store.get(tenant, [id])
+        if not found:
+            raise _not_found(id)
+        return found[0]
+
+    def list(self, query: ListQuery) -> Page:
+        """One page of a listing, with the exact total (case 79)."""
+        if not 1 <= query.limit <= MAX_TOP_K:
+            raise InvalidInput.of("limit", f"must be between 1 and {MAX_TOP_K}")
+        return self._store.page(query)
+
+    def history(self, tenant: str, id: str) -> list[HistoryEntry]:
+        """All changes of a memory, oldest first, also of a deleted one. Raises NotFound."""
+        entries = self._store.history(tenant, id)
+        if not entries:
+            raise _not_found(id)
+        return entries
+
+    def feedback(self, tenant: str, id: str, signal: Signal) -> None:
+        """Note that a returned memory was used, ignored or wrong; durable when this returns. Raises NotFound."""
+        self.get(tenant, id)
+        self._log.append([RecallEntry(tenant, id, self._clock(), signal)])
+
+    def fold_recalls(self, *, step: float = 1.0, cap: float = 20.0) -> int:
+        """Fold the access log into the memories: count, strength and time of the last recall; how many entries.
+
+        A memory that was recalled fades more slowly from then on (V-31, M-16); strength stops at ``cap`` (case 144).
+        """
+        self._recalls.flush()
+        folded = 0
+        while count := self._log.fold(limit=5_000, step=step, cap=cap, now=self._clock()):
+            folded += count
+        return folded
+
+    # -- look after --
+
+    def stats(self, tenant: str, user_id: str | None = None) -> Stats:
+        """Exact counts of a tenant or of one user of it."""
+        counts = self._store.counts(tenant, user_id)
+        return Stats(
+            memories=counts.memories,
+            by_bank=counts.by_bank,
+            by_kind=counts.by_kind,
+            by_state=counts.by_state,
+            users=counts.users,
+            revision=self._store.state().revision,
+            encoder=str(self._encoder.identity),
+            index=self._indexes.status(),
+            disk_bytes=self._store.disk_bytes(),
+        )
+
+    def check(self, tenant: str | None = None, *, progress: Callable[[int, int], None] = lambda _done, _all: None) -> CheckReport:
+        """Compare every index, snapshots included, with the store. Reads everything, changes nothing."""
+        problems = [*self._store.integrity()]
+        problems += [f"snapshot {name} was damaged and set aside" for name in self._indexes.status().damaged]
+        partitions = self._store.partitions(tenant)
+        checks = []
+        for done, partition in enumerate(partitions, 1):
+            checks.append(self._check_partition(partition))
+            progress(done, len(partitions))
+        return CheckReport(checks, problems)
+
+    def _check_partition(self, partition: Partition) -> PartitionCheck:
+        live: list[Change] = []
+        with self._indexes.read(partition) as index:
+            for batch in self._store.live(partition):
+                live.extend(batch)
+            current = [change for change in live if change.revision <= index.cursor]
+            problems = index.compare(current)
+        return PartitionCheck(partition, len(live), problems)
+
+    def reindex(
+        self, encoder: Encoder, *, batch: int = 256, progress: Callable[[int], None] = lambda _done: None
+    ) -> ReindexReport:
+        """Embed every memory with another encoder while the present one serves, then change over at once.
+
+        Resumable: a second call goes on where the first was stopped. Other processes that still use the former
+        encoder answer with ConfigError from the change-over on.
+        """
+        former = self._store.encoder_identity()
+        preparer = Preparer(encoder, self._limits)
+        done = 0
+        while True:
+            memories = self._store.missing_embeddings(encoder.identity, limit=batch)
+            if memories:
+                self._store.put_embeddings(encoder.identity, preparer.embeddings(memories))
+                done += len(memories)
+                progress(done)
+                continue
+            try:
+                self._store.switch_encoder(encoder.identity)
+            except Conflict:  # a memory came in meanwhile
+                continue
+            break
+        self._use(encoder)
+        return ReindexReport(done, former, encoder.identity)
+
+    def ready(self) -> Readiness:
+        """Ask every part whether it works; one that does not is named, with what it said."""
+        components: dict[str, str] = {}
+        for name, probe in (("store", self._store.state), ("encoder", self._probe_encoder)):
+            try:
+                probe()
+                components[name] = "ok"
+            except VimbankError as error:
+                components[name] = str(error)
+        damaged = self._indexes.status().damaged
+        components["indexes"] = f"{len(damaged)} damaged snapshots were set aside" if damaged else "ok"
+        return Readiness(all(components[name] == "ok" for name in ("store", "encoder")), components)
+
+    def _probe_encoder(self) -> None:
+        self._check_generation()
+        self._encoder.encode_queries(["ready"])
+
+    # -- inside --
+
+    def _check_generation(self) -> None:
+        state = self._store.state()
+        if state.generation == self._generation:
+            return
+        stored = self._store.encoder_identity()
+        if stored != self._encoder.identity:
+            raise ConfigError(
+                f"the store was reindexed for {stored} while this process uses {self._encoder.identity}; "
+                "restart it with the store's encoder"
+            )
+        self._generation = state.generation
+
+    def _checked(self, query: Query) -> Query:
+        if not 1 <= query.top_k <= MAX_TOP_K:
+            raise InvalidInput.of("top_k", f"must be between 1 and {MAX_TOP_K}")
+        if query.threshold is not None and not 0 <= query.threshold <= 1:
+            raise InvalidInput.of("threshold", "must be between 0 and 1")
+        for bank in query.banks or ():
+            if bank not in self._limits.banks:
+                raise InvalidInput.of("banks", f"{bank!r} is not one of {', '.join(sorted(self._limits.banks))}")
+        if query.banks is not None and not query.banks:
+            raise InvalidInput.of("banks", "must name at least one bank, or be left out")
+        if query.as_of is not None and query.as_of.tzinfo is None:
+            raise InvalidInput.of("as_of", "must have a time zone")
+        return replace(
+            query,
+            user_id=clean_id(query.user_id, "user_id"),
+            text=clean_text(query.text, "query", max_chars=MAX_QUERY_CHARS),
+        )
+
+    def _partitions(self, query: Query) -> list[Partition]:
+        banks = sorted(set(query.banks or self._limits.banks))
+        if query.user_id == ALL_USERS:
+            return [each for each in self._store.partitions(query.tenant) if each.bank in banks]
+        users = [query.user_id]
+        if query.include_shared and query.user_id != SHARED_USER:
+            users.append(SHARED_USER)
+        return [Partition(query.tenant, user, bank) for bank in banks for user in users]
+
+
+def _result(value: AddResult | Exception) -> AddResult | VimbankError:
+    if isinstance(value, AddResult | VimbankError):
+        return value
+    raise value
+
+
+def _not_found(id: str) -> NotFound:
+    return NotFound(f"no memory with the id {id!r}")

