@@ -37,9 +37,11 @@ __all__ = [
     "ForbiddenError",
     "install",
     "invalid_input",
+    "http_problem",
     "problem",
     "problem_of",
     "problem_response",
+    "unexpected",
 ]
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
@@ -69,14 +71,24 @@ _TABLE: Final[Sequence[tuple[type[VimbankError], _Kind]]] = (
     (BackendRejected, _Kind(502, "backend-rejected", "An engine refused the call")),
     (BackendError, _Kind(502, "backend-error", "An engine failed")),
     (ModelError, _Kind(502, "model-error", "A model gave nothing usable")),
-    (ConfigError, _Kind(500, "config-error", "The server is not set up for this")),
+    (ConfigError, _Kind(503, "config-error", "The server's settings contradict the store")),
     (VimbankError, _Kind(500, "internal-error", "The server failed")),
 )
-_HTTP_TITLES: Final[Mapping[int, str]] = {
-    401: "A valid API key is needed",
-    404: "There is no such thing",
-    405: "The method is not allowed here",
-    413: "The request body is too large",
+_HTTP_KINDS: Final[Mapping[int, _Kind]] = {
+    kind.status: kind
+    for kind in (
+        _Kind(400, "bad-request", "The request is malformed"),
+        _Kind(401, "unauthorized", "A valid API key is needed"),
+        _Kind(404, "not-found", "There is no such thing"),
+        _Kind(405, "method-not-allowed", "The method is not allowed here"),
+        _Kind(413, "too-large", "The request body is too large"),
+    )
+}
+_MESSAGES: Final[Mapping[str, str]] = {
+    "extra_forbidden": "is not a known field",
+    "missing": "is required",
+    "model_attributes_type": "must be a JSON object, sent as application/json",
+    "model_type": "must be a JSON object",
 }
 _PREFIXES: Final = ("body", "query", "path", "header", "form")
 _NOT_FOUND_DETAIL: Final = "no such thing, or it is not yours"
@@ -124,8 +136,8 @@ def unexpected() -> Response:
 def http_problem(status: int, detail: str) -> dict[str, Any]:
     """Problem details of a plain HTTP status."""
     phrase = http.HTTPStatus(status).phrase
-    name = phrase.lower().replace(" ", "-")
-    return problem(status, name, _HTTP_TITLES.get(status, phrase), detail)
+    kind = _HTTP_KINDS.get(status, _Kind(status, phrase.lower().replace(" ", "-"), phrase))
+    return problem(status, kind.name, kind.title, detail)
 
 
 def invalid_input(errors: Sequence[Any], prefixes: Sequence[str] = _PREFIXES) -> InvalidInput:
@@ -170,8 +182,7 @@ def _field_error(error: Mapping[str, Any], prefixes: Sequence[str]) -> FieldErro
     loc = tuple(error["loc"])
     if len(loc) > 1 and loc[0] in prefixes:
         loc = loc[1:]
-    message = {"extra_forbidden": "is not a known field", "missing": "is required"}.get(kind, error["msg"])
-    return FieldError(".".join(str(part) for part in loc) or "body", message)
+    return FieldError(".".join(str(part) for part in loc) or "body", _MESSAGES.get(kind, error["msg"]))
 
 
 def _sendable(text: str) -> str:

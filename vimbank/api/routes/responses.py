@@ -3,7 +3,6 @@
 from typing import Any, Final, TypeAlias
 
 from vimbank.api.errors import PROBLEM_MEDIA_TYPE
-from vimbank.api.schemas import Problem
 
 __all__ = ["BODY", "ONE", "PLAIN", "Responses", "problems"]
 
@@ -21,15 +20,13 @@ _DESCRIPTIONS: Final = {
     502: "An engine or model failed.",
     503: "An engine is out of reach; try again.",
 }
+# The model reaches the document through `BatchOut`.
 _PROBLEM_CONTENT: Final = {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 def problems(*statuses: int) -> Responses:
     """Problem details under these statuses."""
-    return {
-        status: {"model": Problem, "description": _DESCRIPTIONS[status], "content": _PROBLEM_CONTENT}
-        for status in statuses
-    }
+    return {status: {"description": _DESCRIPTIONS[status], "content": _PROBLEM_CONTENT} for status in statuses}
 
 
 PLAIN: Final = problems(401, 403, 422, 500, 502, 503)
