@@ -1,0 +1,78 @@
+"""What every factor and lift obeys."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vimbank.domain.forgetting import retention
+from vimbank.domain.scoring import age_days, best_first, lift, neighbour_best, time_factor
+
+UNIT = st.floats(0.0, 1.0)
+AGES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30).map(np.array)
+SECONDS = st.one_of(st.floats(-1e11, 1e11), st.just(float("nan")))
+RELEVANCE = st.lists(UNIT, min_size=1, max_size=30).map(np.array)
+
+
+@given(AGES, st.floats(1e-6, 1e4), UNIT)
+def test_time_factor_is_bounded_and_falls_with_age(ages: np.ndarray, half_life: float, weight: float) -> None:
+    """B12: g in [1 - rho, 1]; at equal relevance newer >= older."""
+    factor = time_factor(np.sort(ages), half_life_days=half_life, weight=weight)
+    assert (factor <= 1.0).all()
+    assert (factor >= 1.0 - weight).all()
+    assert (np.diff(factor) <= 0).all()
+
+
+@given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20), st.floats(-1e11, 1e11))
+def test_ages_are_finite_and_never_negative(moments: list[tuple[float, float]], now: float) -> None:
+    """Cases 98, 108: whatever the clock says."""
+    event, recalled = np.array(moments).T
+    age = age_days(now, event, recalled)
+    assert np.isfinite(age).all()
+    assert (age >= 0).all()
+
+
+@given(RELEVANCE, st.data())
+def test_lifts_keep_relevance_in_0_1(relevance: np.ndarray, data: st.DataObject) -> None:
+    lifted = relevance
+    for _ in range(4):
+        support = np.array(data.draw(st.lists(UNIT, min_size=len(relevance), max_size=len(relevance))))
+        lifted = lifted + lift(lifted, support, weight=data.draw(UNIT))
+    assert (lifted >= relevance - 1e-12).all()
+    assert (lifted <= 1.0 + 1e-12).all()
+
+
+@given(RELEVANCE, UNIT)
+def test_a_lone_memory_is_not_lifted(relevance: np.ndarray, weight: float) -> None:
+    """Case 26: without neighbours nothing is added."""
+    alone = np.full((len(relevance), 2), -1)
+    assert lift(relevance, neighbour_best(relevance, alone), weight=weight).tolist() == [0.0] * len(relevance)
+
+
+@given(RELEVANCE, UNIT)
+def test_smoothing_never_turns_two_neighbours_round(relevance: np.ndarray, weight: float) -> None:
+    """Two turns side by side support each other; the better one stays the better one."""
+    if len(relevance) < 2:
+        return
+    two = relevance[:2]
+    smooth = two + lift(two, neighbour_best(two, np.array([[-1, 1], [0, -1]])), weight=weight)
+    assert (smooth[0] - smooth[1]) * (two[0] - two[1]) >= -1e-12
+
+
+@given(AGES, st.floats(1.0, 1e6), st.floats(0.0, 1e6), st.floats(1e-3, 1e3))
+def test_retention_falls_with_age_and_rises_with_strength(
+    ages: np.ndarray, strength: float, more: float, tau: float
+) -> None:
+    """B16, B21: R in [0, 1], never decreasing in S."""
+    ages = np.sort(ages)
+    weak = retention(ages, np.full(len(ages), strength), tau_days=tau)
+    strong = retention(ages, np.full(len(ages), strength + more), tau_days=tau)
+    assert ((weak >= 0) & (weak <= 1)).all()
+    assert (np.diff(weak) <= 0).all()
+    assert (strong >= weak).all()
+
+
+@given(RELEVANCE, st.integers(1, 40))
+def test_best_first_holds_every_possible_winner(scores: np.ndarray, top_k: int) -> None:
+    kept = set(best_first(scores, top_k=top_k).tolist())
+    cut = np.sort(scores)[::-1][min(top_k, len(scores)) - 1]
+    assert kept == set(np.flatnonzero(scores >= cut).tolist()) or len(scores) <= top_k
