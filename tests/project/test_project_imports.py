@@ -68,7 +68,7 @@ def test_help_is_quick() -> None:
 
 @pytest.mark.parametrize("path", package_modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_import_inside_a_function_but_of_an_optional_library(path: Path) -> None:
-    """It hides a dependency; the exceptions are heavy extras, and the composition root from the package's front door."""
+    """It hides a dependency; the exceptions are heavy extras, and the composition root at the front door."""
     tree = ast.parse(path.read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     inner = [

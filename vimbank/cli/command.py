@@ -1,4 +1,4 @@
-"""What all commands share: the common options, the settings, the open service, one way to answer."""
+"""What all commands share: the common options, the settings, one way to answer."""
 
 import functools
 import json
@@ -12,9 +12,7 @@ import click
 
 from vimbank.cli.failures import JSON_REQUESTED
 from vimbank.observability.logs import set_up_logging
-from vimbank.service import MemoryService
 from vimbank.settings import Settings, load_settings
-from vimbank.wiring import open_service
 
 __all__ = ["Call", "command", "dump_json"]
 
@@ -42,10 +40,6 @@ class Call:
         settings = load_settings(**overrides)
         set_up_logging(settings.log.level, settings.log.format)
         return settings
-
-    def open(self) -> MemoryService:
-        """The service on the data folder; a context manager."""
-        return open_service(self.settings())
 
     def answer(self, document: Any, text: str) -> None:
         """Print the result: ``document`` as JSON where that was asked for, else ``text``."""

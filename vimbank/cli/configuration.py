@@ -1,5 +1,6 @@
 """config: every setting with its value, default and meaning; secrets masked."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import UnionType
@@ -18,6 +19,7 @@ from vimbank.settings import BankSettings, Settings, variable_name
 __all__ = ["SettingRow", "bank_rows", "config", "markdown_tables", "setting_rows"]
 
 MASK: Final = "********"
+_URL_PASSWORD: Final = re.compile(r"(://[^/@:]*:)[^@]*@")
 _BANKS_FIELD: Final = "banks"
 
 
@@ -71,6 +73,8 @@ def _shown(value: Any) -> Any:
         return {name: _shown(item) for name, item in value}
     if isinstance(value, tuple):
         return [_shown(item) for item in value]
+    if isinstance(value, str):
+        return _URL_PASSWORD.sub(rf"\g<1>{MASK}@", value)
     return plain(value)
 
 

@@ -15,6 +15,7 @@ from vimbank.domain.filters import Filter
 from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, MemoryState, Scope, Signal
 from vimbank.errors import NotFound
 from vimbank.service import MemoryService
+from vimbank.wiring import open_service
 
 __all__ = ["add", "delete", "feedback", "get", "history", "list_", "update"]
 
@@ -70,7 +71,7 @@ def add(call: Call, text: str, metadata: str | None, **options: Any) -> None:
     draft = MemoryDraft(
         tenant=call.tenant, text=text_of(text), metadata=object_of(metadata, "metadata"), **_times(options)
     )
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         result = service.add(draft, actor=ACTOR)
     note = " (already there)" if result.duplicate else f" ({result.segments} segments)" if result.segments else ""
     call.answer(plain(result), f"{result.id}{note}")
@@ -80,7 +81,7 @@ def add(call: Call, text: str, metadata: str | None, **options: Any) -> None:
 @click.argument("id")
 def get(call: Call, id: str) -> None:
     """Show one memory."""
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         memory = service.get(call.tenant, id)
     call.answer(memory_record(memory), render_memory(memory))
 
@@ -105,7 +106,7 @@ def list_(call: Call, state: str, filter_json: str | None, every: bool, **option
         filter=filter_of(filter_json),
         **options,
     )
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         page = service.list(query)
         if every:
             items = list(page.items)
@@ -139,7 +140,7 @@ def update(
     if metadata is not None:
         given["metadata"] = object_of(metadata, "metadata")
     patch = MemoryPatch(**{**dict.fromkeys(clear), **given})
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         memory = service.update(call.tenant, id, patch, expected_revision=revision, actor=ACTOR)
     call.answer(memory_record(memory), render_memory(memory))
 
@@ -160,7 +161,7 @@ def delete(call: Call, ids: Sequence[str], user_id: str | None, filter_json: str
         raise click.UsageError("Give ids, or --user; not both.")
     if ids and (filter_json is not None or any(scope.values())):
         raise click.UsageError("--bank, --agent, --session and --filter go with --user.")
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         if user_id is None:
             missing = _delete_ids(service, call.tenant, ids)
             deleted = len(ids) - len(missing)
@@ -204,7 +205,7 @@ def _delete_matching(service: MemoryService, query: ListQuery, condition: Filter
 @click.argument("id")
 def history(call: Call, id: str) -> None:
     """Show every change of one memory, oldest first, also of a deleted one."""
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         entries = service.history(call.tenant, id)
     call.answer(history_record(id, entries), render_history(entries, width=width()))
 
@@ -214,6 +215,6 @@ def history(call: Call, id: str) -> None:
 @click.argument("signal", type=click.Choice(["used", "ignored", "wrong"]))
 def feedback(call: Call, id: str, signal: str) -> None:
     """Say what became of a memory that a search returned."""
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         service.feedback(call.tenant, id, Signal(signal))
     call.answer({"id": id, "signal": signal}, f"{id} {signal}")

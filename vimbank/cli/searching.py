@@ -10,6 +10,7 @@ from vimbank.cli.records import recall_record
 from vimbank.cli.render import render_recall
 from vimbank.cli.values import filter_of, text_of, time_of
 from vimbank.domain.models import FusionName, Query
+from vimbank.wiring import open_service
 
 __all__ = ["search"]
 
@@ -50,6 +51,6 @@ def search(
         consistency="eventual" if eventual else "strong",
         **options,
     )
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         recall = service.search(request)
     call.answer(recall_record(recall), render_recall(recall, width=width()))

@@ -17,7 +17,7 @@ __all__ = ["check", "reindex", "stats"]
 @click.option("--user", "user_id", help="Only this user's.")
 def stats(call: Call, user_id: str | None) -> None:
     """Count what is stored: memories by bank, kind and state, users, revision, encoder, indexes, disk."""
-    with call.open() as service:
+    with open_service(call.settings()) as service:
         record = plain(service.stats(call.tenant, user_id))
     call.answer(record, render_record(record))
 
@@ -26,7 +26,7 @@ def stats(call: Call, user_id: str | None) -> None:
 @click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
 def check(call: Call, only_tenant: str | None) -> None:
     """Compare every index with the store, partition by partition. Exit code 1 where anything differs."""
-    with call.open() as service, progress("checking", total=None, unit="partitions") as bar:
+    with open_service(call.settings()) as service, progress("checking", total=None, unit="partitions") as bar:
         report = service.check(only_tenant, progress=bar.reach)
     rows = [
         (
