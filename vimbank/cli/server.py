@@ -23,5 +23,4 @@ def serve(call: Call, host: str | None, port: int | None, allow_anonymous: bool)
     def ready(address: str) -> None:
         click.echo(json.dumps({"address": address}) if call.json else address)
 
-    with open_service(settings) as service:
-        run_server(service, settings, ready=ready)
+    run_server(open_service(settings), settings, ready=ready)  # which closes the service, too
