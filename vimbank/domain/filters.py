@@ -24,7 +24,7 @@ Time attributes take whatever ``times.parse_time`` reads.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import ge, gt, le, lt
@@ -49,6 +49,7 @@ __all__ = [
     "Operator",
     "Or",
     "Predicate",
+    "identity",
     "matches",
     "metadata_value",
     "parse",
@@ -188,8 +189,11 @@ def _value(field: str, memory: "Memory") -> object:
     return cast(object, getattr(memory.source if field in _SOURCE_FIELDS else memory, field))
 
 
-def _identity(value: object) -> object:
-    """What two values share exactly when they are equal here: Python's == would take True for 1."""
+def identity(value: object) -> Hashable:
+    """What two values share exactly when they are equal here: Python's == would take True for 1.
+
+    Objects equal no operand, but each has an identity of its own content; None is the identity of no value.
+    """
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, int | float):
@@ -197,17 +201,19 @@ def _identity(value: object) -> object:
     if isinstance(value, str):
         return ("text", str(value))
     if isinstance(value, list | tuple):
-        return ("list", tuple(_identity(element) for element in value))
-    return None  # objects and null equal nothing
+        return ("list", tuple(identity(element) for element in value))
+    if isinstance(value, Mapping):
+        return ("object", tuple((key, identity(inner)) for key, inner in value.items()))
+    return None
 
 
 def _one_of(operands: Sequence[object]) -> Predicate:
-    wanted = frozenset(_identity(operand) for operand in operands) - {None}
+    wanted = frozenset(identity(operand) for operand in operands) - {None}
 
     def test(value: object) -> bool:
-        if _identity(value) in wanted:
+        if identity(value) in wanted:
             return True
-        return isinstance(value, list | tuple) and any(_identity(element) in wanted for element in value)
+        return isinstance(value, list | tuple) and any(identity(element) in wanted for element in value)
 
     return test
 

@@ -6,7 +6,7 @@ A flat block a partition, not one shared or graph index: a graph loses recall un
 
 from typing import Any, Final
 
-import faiss
+import faiss as _faiss
 import numpy as np
 
 from vimbank.domain.models import BoolArray, FloatArray, IntArray, Vector, Vectors
@@ -15,6 +15,7 @@ from vimbank.ports import Arrays
 
 __all__ = ["FaissIndex"]
 
+faiss: Any = _faiss  # its stubs lag behind the library
 faiss.omp_set_num_threads(1)
 
 _CODE_MAX: Final = 127
@@ -154,7 +155,8 @@ class _Codes:
     def rows(self) -> np.ndarray[Any, Any]:
         """(n, d) uint8 view of FAISS's own memory, valid until the next change."""
         count, dimension = self._index.ntotal, self._index.d
-        return faiss.rev_swig_ptr(self._index.codes.data(), count * dimension).reshape(count, dimension)  # type: ignore[no-any-return]
+        codes: np.ndarray[Any, Any] = faiss.rev_swig_ptr(self._index.codes.data(), count * dimension)
+        return codes.reshape(count, dimension)
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,444 @@
+"""The roster of a partition: which memory stands in which row, and columns over rows for filters and scoring."""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from vimbank.domain.filters import (
+    ATTRIBUTES,
+    METADATA_PREFIX,
+    And,
+    Condition,
+    Filter,
+    Not,
+    Or,
+    metadata_value,
+    predicate,
+)
+from vimbank.domain.models import BoolArray, FloatArray, IntArray, Memory
+from vimbank.domain.times import parse_time, to_seconds
+from vimbank.domain.titles import normalise_title
+from vimbank.errors import IndexCorrupt, InvalidInput
+from vimbank.indexes.columns import CodedColumn, grown
+from vimbank.ports import Arrays
+
+__all__ = ["MAX_METADATA_COLUMNS", "Roster"]
+
+MAX_METADATA_COLUMNS: Final = 64
+"""Metadata keys with a column of their own, the least used goes first: callers choose keys (case 56)."""
+
+_FORMAT: Final = 1
+_NUMBERS: Final = (
+    "number",
+    "revision",
+    "created_at",
+    "updated_at",
+    "event_at",  # or the creation, where the memory has none
+    "own_event_at",
+    "last_recalled_at",
+    "valid_from",
+    "valid_to",
+    "expires_at",
+    "strength",
+    "importance",
+    "recall_count",
+    "position",
+    "pinned",
+    "group",
+)
+_TEXTS: Final = ("kind", "session_id", "agent_id", "speaker", "title", "parent_id", "state", "event_id")
+_AT: Final = {name: index for index, name in enumerate(_NUMBERS)}
+_PLACES_A_GROUP: Final = 2**32  # a place is group * this + position
+_SUFFIX: Final = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+class Roster:
+    """Rows, their ids and their columns. Readers may run side by side; the owner keeps writers alone."""
+
+    def __init__(self) -> None:
+        self._clear()
+        self._building = Lock()  # lazy parts are built by readers
+
+    def _clear(self) -> None:
+        self._ids: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._numbers: FloatArray = np.empty((len(_NUMBERS), 0))
+        self._texts = {name: CodedColumn() for name in _TEXTS}
+        self._metadata: list[bytes] = []  # JSON: a fifth of the memory of dicts
+        self._groups: dict[str, int] = {}
+        self._forget_lazy()
+
+    def _forget_lazy(self) -> None:
+        self._metadata_columns: OrderedDict[str, CodedColumn] = OrderedDict()
+        self._places: dict[int, int] | None = None
+        self._places_shared = False
+        self._titles: dict[str, list[int]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory held, bytes."""
+        columns = [*self._texts.values(), *self._metadata_columns.values()]
+        return (
+            self._numbers.nbytes
+            + sum(column.nbytes for column in columns)
+            + sum(map(len, self._metadata))
+            + 300 * len(self._ids)
+        )
+
+    # -- rows and ids --
+
+    def ids(self, rows: IntArray) -> list[str]:
+        """The ids of these rows, in order."""
+        ids = self._ids
+        return [ids[row] for row in rows.tolist()]
+
+    def rows(self, ids: Sequence[str]) -> IntArray:
+        """Rows of these ids, -1 where unknown."""
+        return np.fromiter((self._rows.get(one, -1) for one in ids), dtype=np.int64, count=len(ids))
+
+    def row(self, id: str) -> int | None:
+        return self._rows.get(id)
+
+    def all_ids(self) -> Sequence[str]:
+        """The ids by row; not copied."""
+        return self._ids
+
+    # -- changes --
+
+    def append(self, memories: Sequence[Memory]) -> None:
+        """Add rows at the end. Their ids must be new."""
+        start = len(self._ids)
+        self._numbers = grown(self._numbers, start + len(memories))
+        for row, memory in enumerate(memories, start):
+            self._numbers[:, row] = self._figures(memory)
+            self._rows[memory.id] = row
+        self._ids.extend(memory.id for memory in memories)
+        for name, column in self._texts.items():
+            column.extend(_text(memory, name) for memory in memories)
+        self._metadata.extend(_encode(memory.metadata) for memory in memories)
+        for key, column in self._metadata_columns.items():
+            column.extend(_metadata_cells(self._metadata[start:], key))
+        for row in range(start, len(self._ids)):
+            self._enter(row)
+
+    def replace(self, row: int, memory: Memory) -> None:
+        """Give a row another state of its memory (the id stays)."""
+        self._leave(row)
+        self._numbers[:, row] = self._figures(memory)
+        for name, column in self._texts.items():
+            column.replace(row, _text(memory, name))
+        self._metadata[row] = _encode(memory.metadata)
+        for key, column in self._metadata_columns.items():
+            column.replace(row, next(_metadata_cells([self._metadata[row]], key)))
+        self._enter(row)
+
+    def remove(self, row: int) -> None:
+        """Move the last row into ``row`` and drop the last (swap-with-last)."""
+        last = len(self._ids) - 1
+        self._leave(row)
+        if row != last:
+            self._leave(last)
+        del self._rows[self._ids[row]]
+        self._ids[row], self._metadata[row] = self._ids[last], self._metadata[last]
+        self._ids.pop()
+        self._metadata.pop()
+        self._numbers[:, row] = self._numbers[:, last]
+        for column in (*self._texts.values(), *self._metadata_columns.values()):
+            column.remove(row)
+        if row != last:
+            self._rows[self._ids[row]] = row
+            self._enter(row)
+
+    def _figures(self, memory: Memory) -> list[float]:
+        source = memory.source
+        return [
+            memory.number,
+            memory.revision,
+            to_seconds(memory.created_at),
+            to_seconds(memory.updated_at),
+            to_seconds(memory.event_at or memory.created_at),
+            _seconds(memory.event_at),
+            _seconds(memory.last_recalled_at),
+            _seconds(memory.valid_from),
+            _seconds(memory.valid_to),
+            _seconds(memory.expires_at),
+            memory.strength,
+            np.nan if memory.importance is None else memory.importance,
+            memory.recall_count,
+            np.nan if source.position is None else source.position,
+            memory.pinned,
+            self._group(memory),
+        ]
+
+    def _group(self, memory: Memory) -> int:
+        """The group that ``position`` counts in: the parent's parts, else the session's turns; -1: none."""
+        if memory.source.parent_id is not None:
+            return self._groups.setdefault(f"parent {memory.source.parent_id}", len(self._groups))
+        if memory.session_id is not None:
+            return self._groups.setdefault(f"session {memory.session_id}", len(self._groups))
+        return -1
+
+    # -- columns and filters --
+
+    def column(self, name: str) -> FloatArray:
+        """(n,) float64 read-only view; NaN (``group``: -1) where unknown. Raises KeyError for an unknown name."""
+        view = self._numbers[_AT[name], : len(self._ids)]
+        view.flags.writeable = False
+        return view
+
+    def select(self, filter: Filter) -> BoolArray:
+        """(n,) mask of the rows whose memory matches, exactly as ``domain.filters.matches`` says.
+
+        Raises:  InvalidInput: a condition names neither an attribute nor ``metadata.<key>``.
+        """
+        if isinstance(filter, And):
+            mask = np.ones(len(self), dtype=np.bool_)
+            for part in filter.parts:
+                mask &= self.select(part)
+            return mask
+        if isinstance(filter, Or):
+            mask = np.zeros(len(self), dtype=np.bool_)
+            for part in filter.parts:
+                mask |= self.select(part)
+            return mask
+        if isinstance(filter, Not):
+            return ~self.select(filter.part)
+        return self._select(filter)
+
+    def _select(self, condition: Condition) -> BoolArray:
+        field = condition.field
+        if field.startswith(METADATA_PREFIX):
+            return self._metadata_column(field.removeprefix(METADATA_PREFIX)).select(condition)
+        if field in self._texts:
+            return self._texts[field].select(condition)
+        if field == "id":
+            return self._select_id(condition)
+        if field == "pinned":
+            test = predicate(condition)
+            return np.where(self.column("pinned") > 0, test(True), test(False))
+        if field not in ATTRIBUTES:
+            raise InvalidInput.of(field, "is neither an attribute of a memory nor metadata.<key>")
+        return _select_number(self.column("own_event_at" if field == "event_at" else field), condition)
+
+    def _select_id(self, condition: Condition) -> BoolArray:
+        if condition.op in ("eq", "in"):
+            wanted = condition.value if condition.op == "in" else (condition.value,)
+            mask = np.zeros(len(self), dtype=np.bool_)
+            mask[[row for one in wanted if isinstance(one, str) and (row := self._rows.get(one)) is not None]] = True
+            return mask
+        return np.fromiter(map(predicate(condition), self._ids), dtype=np.bool_, count=len(self))
+
+    def _metadata_column(self, key: str) -> CodedColumn:
+        with self._building:
+            column = self._metadata_columns.get(key)
+            if column is None:
+                column = self._metadata_columns[key] = CodedColumn(_metadata_cells(self._metadata, key))
+                if len(self._metadata_columns) > MAX_METADATA_COLUMNS:
+                    self._metadata_columns.popitem(last=False)
+            self._metadata_columns.move_to_end(key)
+            return column
+
+    # -- neighbours and titles: built when first asked for, then kept up --
+
+    def neighbours(self, rows: IntArray, radius: int) -> IntArray:
+        """(len(rows), 2*radius+1): rows at position-radius … position+radius in the same group; -1 where none.
+
+        Of rows that share a place the one with the smallest number stands there, but each is its own middle.
+        """
+        places = self._places_by_row()
+        group, position = self.column("group")[rows], self.column("position")[rows]
+        placed = _has_place(group, position)
+        start = np.where(placed, position, 0).astype(np.int64)
+        wanted = start[:, None] + np.arange(-radius, radius + 1)
+        keys = np.where(placed, group, 0).astype(np.int64)[:, None] * _PLACES_A_GROUP + wanted
+        keys[~placed[:, None] | (wanted < 0) | (wanted >= _PLACES_A_GROUP)] = -1
+        found = np.fromiter((places.get(key, -1) for key in keys.ravel().tolist()), np.int64, keys.size)
+        around = found.reshape(keys.shape)
+        around[:, radius] = np.where(placed, rows, -1)
+        return around
+
+    def titles(self) -> Mapping[str, Sequence[int]]:
+        """Normalised title (``domain.titles``) -> rows that bear it, in no order.
+
+        A title with a suffix in parentheses, ``Heat (film)``, is also there without it. Valid until the next change.
+        """
+        with self._building:
+            if self._titles is None:
+                self._titles = {}
+                for row in range(len(self)):
+                    self._enter_title(row)
+            return self._titles
+
+    def _places_by_row(self) -> dict[int, int]:
+        with self._building:
+            if self._places is None:
+                self._places, self._places_shared = {}, False
+                # Lowest number last, so that it is what stays.
+                for row in np.argsort(-self.column("number"), kind="stable").tolist():
+                    self._enter_place(row)
+            return self._places
+
+    def _enter(self, row: int) -> None:
+        """Note the row in those lazy parts that are built."""
+        self._enter_place(row)
+        self._enter_title(row)
+
+    def _leave(self, row: int) -> None:
+        self._leave_place(row)
+        for key in self._title_keys(row):
+            bearers = self._titles[key] if self._titles else []
+            bearers.remove(row)
+            if not bearers and self._titles:
+                del self._titles[key]
+
+    def _place(self, row: int) -> int | None:
+        group, position = self._numbers[_AT["group"], row], self._numbers[_AT["position"], row]
+        return int(group) * _PLACES_A_GROUP + int(position) if _has_place(group, position) else None
+
+    def _enter_place(self, row: int) -> None:
+        if self._places is None or (place := self._place(row)) is None:
+            return
+        other = self._places.get(place)
+        if other is not None and other != row:
+            self._places_shared = True
+            if self._numbers[_AT["number"], other] < self._numbers[_AT["number"], row]:
+                return
+        self._places[place] = row
+
+    def _leave_place(self, row: int) -> None:
+        if self._places is None or (place := self._place(row)) is None:
+            return
+        if self._places_shared:
+            self._places = None  # who moves up is not known here
+        elif self._places.get(place) == row:
+            del self._places[place]
+
+    def _enter_title(self, row: int) -> None:
+        for key in self._title_keys(row):
+            if self._titles is not None:
+                self._titles.setdefault(key, []).append(row)
+
+    def _title_keys(self, row: int) -> Iterable[str]:
+        if self._titles is None or (title := self._texts["title"].value(row)) is None:
+            return ()
+        keys = (normalise_title(str(title)), normalise_title(_SUFFIX.sub("", str(title))))
+        return dict.fromkeys(key for key in keys if key)
+
+    # -- saved form --
+
+    def dump(self) -> Arrays:
+        """Arrays, and lists as JSON bytes; what is built lazily is left out."""
+        return {
+            "format": _FORMAT,
+            "columns": [*_NUMBERS, *_TEXTS],
+            "ids": _bytes(_encode(self._ids)),
+            "numbers": self._numbers[:, : len(self)],
+            "codes": np.stack([column.codes for column in self._texts.values()]),
+            "values": _bytes(_encode([list(column.values) for column in self._texts.values()])),
+            "groups": _bytes(_encode(list(self._groups))),
+            "metadata": _bytes(b"\n".join(self._metadata)),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take the state of a ``dump``, in place of what is held. Raises IndexCorrupt where it does not fit."""
+        if arrays.get("format") != _FORMAT or arrays.get("columns") != [*_NUMBERS, *_TEXTS]:
+            raise IndexCorrupt("roster", "saved with other columns")
+        ids = _decode(arrays["ids"].tobytes())
+        metadata = arrays["metadata"].tobytes().split(b"\n") if ids else []
+        values = _decode(arrays["values"].tobytes())
+        counts = {len(ids), len(metadata), arrays["numbers"].shape[1], arrays["codes"].shape[1]}
+        if len(counts) > 1 or len(values) != len(_TEXTS):
+            raise IndexCorrupt("roster", "saved arrays do not fit together")
+        self._clear()
+        self._ids, self._metadata = ids, metadata
+        self._rows = {one: row for row, one in enumerate(ids)}
+        self._numbers = np.array(arrays["numbers"], dtype=np.float64)
+        for column, codes, known in zip(self._texts.values(), arrays["codes"], values, strict=True):
+            column.restore(codes, known)
+        self._groups = {name: group for group, name in enumerate(_decode(arrays["groups"].tobytes()))}
+
+
+def _select_number(column: FloatArray, condition: Condition) -> BoolArray:
+    """The condition on a column of numbers or epoch seconds, where NaN is no value."""
+    op = condition.op
+    if op == "exists":
+        missing = np.isnan(column)
+        return ~missing if condition.value else missing
+    if op == "contains":
+        return np.zeros(len(column), dtype=np.bool_)
+    several = isinstance(condition.value, list | tuple)
+    operands = _figures_of(condition.field, condition.value if several else (condition.value,))
+    if op in ("eq", "in", "ne", "nin"):
+        if several and op in ("eq", "ne"):  # no number equals a whole list
+            operands = []
+        equal = np.isin(column, operands) if len(operands) > 1 else _equal(column, operands)
+        return ~equal if op in ("ne", "nin") else equal
+    if several or not operands:
+        return np.zeros(len(column), dtype=np.bool_)
+    compare = {"gt": np.greater, "gte": np.greater_equal, "lt": np.less, "lte": np.less_equal}[op]
+    mask: BoolArray = compare(column, operands[0])
+    return mask
+
+
+def _equal(column: FloatArray, operands: Sequence[float]) -> BoolArray:
+    return column == operands[0] if operands else np.zeros(len(column), dtype=np.bool_)
+
+
+def _figures_of(field: str, operands: Iterable[object]) -> list[float]:
+    """The operands that a number can equal; times in epoch seconds."""
+    if ATTRIBUTES[field] == "time":
+        return [to_seconds(parse_time(operand, field)) for operand in operands]
+    return [
+        float(operand) for operand in operands if isinstance(operand, int | float) and not isinstance(operand, bool)
+    ]
+
+
+def _seconds(moment: datetime | None) -> float:
+    return np.nan if moment is None else to_seconds(moment)
+
+
+def _text(memory: Memory, name: str) -> str | None:
+    value = getattr(memory.source if name in ("parent_id", "event_id") else memory, name)
+    return None if value is None else str(value)
+
+
+def _has_place(group: Any, position: Any) -> Any:
+    """Whether a row has neighbours; numbers or arrays. NaN compares false."""
+    return (group >= 0) & (position >= 0) & (position < _PLACES_A_GROUP)
+
+
+def _metadata_cells(rows: Iterable[bytes], key: str) -> Iterator[object]:
+    # Most rows lack most keys: a row is decoded only where the key, or the object a dotted key starts in, may be.
+    needles = tuple({_encode(key), _encode(key.partition(".")[0])})
+    for raw in rows:
+        yield metadata_value(_decode(raw), key) if any(needle in raw for needle in needles) else None
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers beyond 64 bits, lone surrogates: what JSON allows and orjson does not write
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+
+
+def _bytes(raw: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(raw, dtype=np.uint8)
