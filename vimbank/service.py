@@ -1,13 +1,13 @@
 """MemoryService: everything VIMBank does, in one facade that every entry point calls."""
 
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from vimbank.domain.ids import new_id
 from vimbank.domain.models import (
     SHARED_USER,
     AddResult,
@@ -116,8 +116,8 @@ class Upkeep(MemoryStore, Protocol):
     """What the service asks of the store beyond reading and writing memories."""
 
     def encoder_identity(self) -> EncoderIdentity | None: ...
-    def missing_embeddings(self, identity: EncoderIdentity, *, limit: int) -> Sequence[Memory]: ...
-    def put_embeddings(self, identity: EncoderIdentity, embeddings: Sequence[tuple[int, Embedded]]) -> None: ...
+    def missing_embeddings(self, identity: EncoderIdentity, limit: int) -> Sequence[Memory]: ...
+    def put_embeddings(self, identity: EncoderIdentity, embedded: Sequence[tuple[Memory, Embedded]]) -> int: ...
     def switch_encoder(self, identity: EncoderIdentity) -> None: ...
     def counts(self, tenant: str | None = None, user_id: str | None = None) -> Any: ...
     def disk_bytes(self) -> int: ...
@@ -178,7 +178,9 @@ class MemoryService:
     def __enter__(self) -> "MemoryService":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def flush(self) -> None:
@@ -283,7 +285,7 @@ class MemoryService:
 
     def add_task(self, run: TaskRun, *, actor: str = "api") -> list[AddResult | VimbankError]:
         """Keep a task run: first the run itself, then its steps (V-4)."""
-        run_id = run.id if run.id is not None else new_id()
+        run_id = run.id if run.id is not None else str(uuid.uuid4())
         return self.add_many(drafts_of_task(run, run_id), actor=actor)
 
     def update(
@@ -358,7 +360,7 @@ class MemoryService:
             raise InvalidInput.of("limit", f"must be between 1 and {MAX_TOP_K}")
         return self._store.page(query)
 
-    def history(self, tenant: str, id: str) -> list[HistoryEntry]:
+    def history(self, tenant: str, id: str) -> Sequence[HistoryEntry]:
         """All changes of a memory, oldest first, also of a deleted one. Raises NotFound."""
         entries = self._store.history(tenant, id)
         if not entries:
@@ -398,7 +400,9 @@ class MemoryService:
             disk_bytes=self._store.disk_bytes(),
         )
 
-    def check(self, tenant: str | None = None, *, progress: Callable[[int, int], None] = lambda _done, _all: None) -> CheckReport:
+    def check(
+        self, tenant: str | None = None, *, progress: Callable[[int, int], None] = lambda _done, _all: None
+    ) -> CheckReport:
         """Compare every index, snapshots included, with the store. Reads everything, changes nothing."""
         problems = [*self._store.integrity()]
         problems += [f"snapshot {name} was damaged and set aside" for name in self._indexes.status().damaged]
@@ -430,7 +434,7 @@ class MemoryService:
         preparer = Preparer(encoder, self._limits)
         done = 0
         while True:
-            memories = self._store.missing_embeddings(encoder.identity, limit=batch)
+            memories = self._store.missing_embeddings(encoder.identity, batch)
             if memories:
                 self._store.put_embeddings(encoder.identity, preparer.embeddings(memories))
                 done += len(memories)
@@ -493,7 +497,7 @@ class MemoryService:
             text=clean_text(query.text, "query", max_chars=MAX_QUERY_CHARS),
         )
 
-    def _partitions(self, query: Query) -> list[Partition]:
+    def _partitions(self, query: Query) -> Sequence[Partition]:
         banks = sorted(set(query.banks or self._limits.banks))
         if query.user_id == ALL_USERS:
             return [each for each in self._store.partitions(query.tenant) if each.bank in banks]

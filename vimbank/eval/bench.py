@@ -3,6 +3,7 @@
 Vectors are given, so that the encoder is out of the figure, except where the row says otherwise.
 """
 
+import argparse
 import http.client
 import json
 import os
@@ -50,9 +51,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to do; ``folder`` holds the data folders that the benches share."""
+    """How much to do; ``folder`` holds the data folders that the benches share, ``say`` shows progress."""
 
     folder: Path
+    say: Callable[[str], None] = print
     size: int = 100_000
     searches: int = 500
     adds: int = 500
@@ -60,21 +62,18 @@ class Plan:
     rounds: int = 200
 
 
-Say = Callable[[str], None]
-
-
-def run_benches(names: Sequence[str], plan: Plan, say: Say) -> dict[str, Any]:
+def run_benches(names: Sequence[str], plan: Plan) -> dict[str, Any]:
     """Run the named benches in order; the result names machine, versions, commit and sizes."""
     rows: list[Row] = []
     for name in names:
-        say(f"{name} ...")
-        for row in BENCHES[name](plan, say):
+        plan.say(f"{name} ...")
+        for row in BENCHES[name](plan):
             rows.append(row)
-            say(f"  {_line(row)}")
+            plan.say(f"  {_line(row)}")
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": describe_machine(),
-        "plan": {key: value for key, value in asdict(plan).items() if key != "folder"},
+        "plan": {key: value for key, value in asdict(plan).items() if key not in ("folder", "say")},
         "rows": [asdict(row) for row in rows],
     }
 
@@ -82,18 +81,18 @@ def run_benches(names: Sequence[str], plan: Plan, say: Say) -> dict[str, Any]:
 # -- search ----------------------------------------------------------------------------------------------------
 
 
-def search_one_of_many(plan: Plan, say: Say) -> Iterator[Row]:
+def search_one_of_many(plan: Plan) -> Iterator[Row]:
     """Hybrid search of one user of 100."""
-    yield from _search(plan, say, Corpus(plan.size, users=100), "one user of 100", aim_ms=2.0)
+    yield from _search(plan, Corpus(plan.size, users=100), "one user of 100", aim_ms=2.0)
 
 
-def search_one_partition(plan: Plan, say: Say) -> Iterator[Row]:
+def search_one_partition(plan: Plan) -> Iterator[Row]:
     """Hybrid search of one partition that holds everything."""
-    yield from _search(plan, say, Corpus(plan.size, users=1), "one partition", aim_ms=5.0)
+    yield from _search(plan, Corpus(plan.size, users=1), "one partition", aim_ms=5.0)
 
 
-def _search(plan: Plan, say: Say, corpus: Corpus, name: str, *, aim_ms: float) -> Iterator[Row]:
-    with _filled(plan, corpus, say) as service:
+def _search(plan: Plan, corpus: Corpus, name: str, *, aim_ms: float) -> Iterator[Row]:
+    with _filled(plan, corpus) as service:
         times = _timed(service, corpus.queries(plan.searches + _WARM))
         p50, p95 = _percentiles(times)
         label = f"hybrid search, {name}, {plan.size:,} memories"
@@ -135,7 +134,7 @@ def _recall(found: Sequence[Sequence[str]], exact: Sequence[Sequence[str]]) -> f
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-def durable_add(plan: Plan, say: Say) -> Iterator[Row]:
+def durable_add(plan: Plan) -> Iterator[Row]:
     """One add after another, each found by the search that follows; beside it the disk's own fsync."""
     corpus = Corpus(plan.adds + 20, users=1)
     with tempfile.TemporaryDirectory(dir=plan.folder) as folder, _service(Path(folder)) as service:
@@ -150,11 +149,17 @@ def durable_add(plan: Plan, say: Say) -> Iterator[Row]:
                 assert found.results[0].memory.id == result.id
     p50, floor = statistics.median(adds[20:]), statistics.median(floors[20:])
     bar = 2 * floor + 0.5
-    yield Row("durable add, found by the next search", p50, "ms p50", f"<= 2 x fsync + 0.5 = {bar:.2f} ms", p50 <= bar,
-              f"fsync {floor:.2f} ms")
+    yield Row(
+        "durable add, found by the next search",
+        p50,
+        "ms p50",
+        f"<= 2 x fsync + 0.5 = {bar:.2f} ms",
+        p50 <= bar,
+        f"fsync {floor:.2f} ms",
+    )
 
 
-def concurrent_adds(plan: Plan, say: Say) -> Iterator[Row]:
+def concurrent_adds(plan: Plan) -> Iterator[Row]:
     """Eight threads, each adding one memory after another."""
     threads, each = 8, max(50, plan.adds)
     drafts = list(Corpus(threads * each, users=8).drafts())
@@ -176,7 +181,7 @@ def concurrent_adds(plan: Plan, say: Say) -> Iterator[Row]:
     yield Row("8 threads adding: lost or doubled", float(len(drafts) - stats.memories), "memories", "= 0", whole)
 
 
-def bulk_load(plan: Plan, say: Say) -> Iterator[Row]:
+def bulk_load(plan: Plan) -> Iterator[Row]:
     """A bulk load with the encoder against the encoder alone, on the same texts, turn about."""
     encoder = OnnxEncoder.open()
     corpus = Corpus(plan.passages, users=1, words_per_text=50)
@@ -198,14 +203,20 @@ def bulk_load(plan: Plan, say: Say) -> Iterator[Row]:
         ratios.append(alone / loaded)
         rates.append(len(drafts) / loaded)
     ratio = statistics.median(ratios)
-    yield Row("bulk load against the encoder alone", ratio, "of its rate", ">= 0.95", ratio >= 0.95,
-              f"{statistics.median(rates):.1f} passages/s")
+    yield Row(
+        "bulk load against the encoder alone",
+        ratio,
+        "of its rate",
+        ">= 0.95",
+        ratio >= 0.95,
+        f"{statistics.median(rates):.1f} passages/s",
+    )
 
 
 # -- processes -------------------------------------------------------------------------------------------------
 
 
-def http_search(plan: Plan, say: Say) -> Iterator[Row]:
+def http_search(plan: Plan) -> Iterator[Row]:
     """Search over HTTP with the encoder, one client, against the encoder alone in the same minutes."""
     encoder = OnnxEncoder.open()
     corpus = Corpus(2_000, users=2)
@@ -226,15 +237,21 @@ def http_search(plan: Plan, say: Say) -> Iterator[Row]:
                 encoder.encode_queries([text])
                 alone.append((time.perf_counter() - started) * 1e3)
     p50, floor = statistics.median(over_http), statistics.median(alone)
-    yield Row("search over HTTP with the encoder", p50, "ms p50", f"<= encoder + 2 = {floor + 2:.2f} ms",
-              p50 <= floor + 2, f"encoder {floor:.2f} ms")
+    yield Row(
+        "search over HTTP with the encoder",
+        p50,
+        "ms p50",
+        f"<= encoder + 2 = {floor + 2:.2f} ms",
+        p50 <= floor + 2,
+        f"encoder {floor:.2f} ms",
+    )
 
 
-def restart(plan: Plan, say: Say) -> Iterator[Row]:
+def restart(plan: Plan) -> Iterator[Row]:
     """A new process: from the end of its imports to the first answer."""
     for users, name in ((100, "100 users"), (1, "one partition")):
         corpus = Corpus(plan.size, users=users)
-        with _filled(plan, corpus, say):
+        with _filled(plan, corpus):
             pass
         program = _RESTART.format(folder=str(_folder(plan, corpus)), users=users, size=plan.size)
         times = [float(_python(program)) for _ in range(5)]
@@ -255,7 +272,13 @@ with bench._service(Path({folder!r})) as service:
 """
 
 
-def command_help(plan: Plan, say: Say) -> Iterator[Row]:
+_HEAVY: Final = """
+import json, sys, vimbank
+print(json.dumps([name for name in ("faiss", "onnxruntime", "torch") if name in sys.modules]))
+"""
+
+
+def command_help(_plan: Plan) -> Iterator[Row]:
     """``vimbank --help``, and what importing vimbank loads."""
     times = []
     for _ in range(7):
@@ -265,23 +288,31 @@ def command_help(plan: Plan, say: Say) -> Iterator[Row]:
     p50 = statistics.median(times)
     yield Row("vimbank --help", p50, "s p50", "<= 0.4 s", p50 <= 0.4)
     heavy = json.loads(
-        _python("import sys, json, vimbank; print(json.dumps([m for m in ('faiss', 'onnxruntime', 'torch') if m in sys.modules]))")
+        _python(
+            "import sys, json, vimbank; print(json.dumps([m for m in ('faiss', 'onnxruntime', 'torch') if m in sys.modules]))"
+        )
     )
     yield Row("heavy modules loaded by importing vimbank", float(len(heavy)), "modules", "= 0", not heavy)
 
 
-def crash(plan: Plan, say: Say) -> Iterator[Row]:
+def crash(plan: Plan) -> Iterator[Row]:
     """Kill a writing process at random moments; count acknowledged adds that are gone, and checks not clean."""
     from vimbank.eval.crash import crash_rounds
 
     with tempfile.TemporaryDirectory(dir=plan.folder) as folder:
         report = crash_rounds(Path(folder), rounds=plan.rounds, seed=1)
-    yield Row(f"{plan.rounds} kills: acknowledged adds lost", float(report.lost), "adds", "= 0", report.lost == 0,
-              f"{report.acknowledged:,} acknowledged")
+    yield Row(
+        f"{plan.rounds} kills: acknowledged adds lost",
+        float(report.lost),
+        "adds",
+        "= 0",
+        report.lost == 0,
+        f"{report.acknowledged:,} acknowledged",
+    )
     yield Row(f"{plan.rounds} kills: checks not clean", float(report.unclean), "checks", "= 0", report.unclean == 0)
 
 
-BENCHES: Final[dict[str, Callable[[Plan, Say], Iterator[Row]]]] = {
+BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "search-one-of-many": search_one_of_many,
     "search-one-partition": search_one_partition,
     "durable-add": durable_add,
@@ -316,7 +347,7 @@ def _open(plan: Plan, corpus: Corpus, *, dense: str) -> MemoryService:
 
 
 @contextmanager
-def _filled(plan: Plan, corpus: Corpus, say: Say) -> Iterator[MemoryService]:
+def _filled(plan: Plan, corpus: Corpus) -> Iterator[MemoryService]:
     """The corpus in a service, loaded once a run."""
     with _open(plan, corpus, dense="faiss") as service:
         if service.stats("default").memories < corpus.size:
@@ -328,14 +359,22 @@ def _filled(plan: Plan, corpus: Corpus, say: Say) -> Iterator[MemoryService]:
                     service.add_many(batch)
                     batch.clear()
             service.add_many(batch)
-            say(f"  loaded {corpus.size:,} memories of {corpus.users} users in {time.perf_counter() - started:.1f} s")
+            plan.say(
+                f"  loaded {corpus.size:,} memories of {corpus.users} users in {time.perf_counter() - started:.1f} s"
+            )
         yield service
 
 
 def _query_for(draft: MemoryDraft) -> Query:
     return Query(
-        tenant=draft.tenant, user_id=draft.user_id, text=draft.text, banks=[draft.bank], vector=draft.vector, top_k=1,
-        include_shared=False, reinforce=False,
+        tenant=draft.tenant,
+        user_id=draft.user_id,
+        text=draft.text,
+        banks=[draft.bank],
+        vector=draft.vector,
+        top_k=1,
+        include_shared=False,
+        reinforce=False,
     )
 
 
@@ -357,7 +396,17 @@ def _python(program: str) -> str:
 @contextmanager
 def _server(folder: Path) -> Iterator[int]:
     """A real server on a free port of this machine."""
-    command = [sys.executable, "-m", "vimbank.cli.main", "serve", "--data", str(folder), "--port", "0", "--allow-anonymous"]
+    command = [
+        sys.executable,
+        "-m",
+        "vimbank.cli.main",
+        "serve",
+        "--data",
+        str(folder),
+        "--port",
+        "0",
+        "--allow-anonymous",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -383,3 +432,80 @@ def _post_search(connection: http.client.HTTPConnection, user_id: str, text: str
 def _line(row: Row) -> str:
     verdict = {True: "ok", False: "MISSED", None: ""}[row.within]
     return f"{row.operation}: {row.figure:.3f} {row.unit} (bar {row.bar}) {verdict} {row.detail}".rstrip()
+
+
+def _markdown(report: dict[str, Any]) -> str:
+    machine = report["machine"]
+    lines = [
+        f"Measured {report['at']} on {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; "
+        f"Python {machine['python']}; "
+        + ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+        + f"; commit {machine['commit']}.",
+        "",
+        "| operation | figure | bar | kept | detail |",
+        "|---|---|---|---|---|",
+    ]
+    for row in report["rows"]:
+        kept = {True: "yes", False: "**no**", None: ""}[row["within"]]
+        figure = f"{row['figure']:,.3f} {row['unit']}".strip()
+        lines.append(f"| {row['operation']} | {figure} | {row['bar']} | {kept} | {row['detail']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _plot(report: dict[str, Any], path: Path) -> None:
+    """One panel a row with a time or rate: the figure as a bar, kept in green, missed in red."""
+    import matplotlib as mpl  # the extra `bench`
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows = [row for row in report["rows"] if row["unit"] not in ("", "memories", "modules", "checks")]
+    figure, axes = plt.subplots(len(rows), 1, figsize=(9, 0.9 * len(rows) + 0.6), squeeze=False)
+    for axis, row in zip(axes[:, 0], rows, strict=True):
+        axis.barh([0], [row["figure"]], color="tab:red" if row["within"] is False else "tab:green")
+        axis.set_yticks([])
+        axis.set_title(
+            f"{row['operation']}: {row['figure']:.2f} {row['unit']} (bar {row['bar']})", fontsize=8, loc="left"
+        )
+        axis.tick_params(labelsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command behind ``scripts/bench``; exit code 1 where a bar is missed."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measure what VIMBank promises about speed, and write a table, a plot and a JSON result.",
+        epilog="Example: scripts/bench search-one-of-many durable-add --size 20000 --out bench-out",
+    )
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"which: {', '.join(BENCHES)}; none: all")
+    parser.add_argument("--out", type=Path, default=Path("bench-out"), help="folder of the results")
+    parser.add_argument(
+        "--size", type=int, default=Plan(Path()).size, help="memories in the search and restart benches"
+    )
+    parser.add_argument("--searches", type=int, default=Plan(Path()).searches, help="searches that are timed")
+    parser.add_argument("--rounds", type=int, default=Plan(Path()).rounds, help="kills in the crash bench")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of the table")
+    chosen = parser.parse_args(arguments)
+    unknown = sorted(set(chosen.benches) - set(BENCHES))
+    if unknown:
+        parser.error(f"no bench named {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="vimbank-bench-") as folder:
+        plan = Plan(Path(folder), _to_stderr, size=chosen.size, searches=chosen.searches, rounds=chosen.rounds)
+        report = run_benches(chosen.benches or list(BENCHES), plan)
+    (chosen.out / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
+    (chosen.out / "bench.md").write_text(_markdown(report))
+    _plot(report, chosen.out / "bench.png")
+    print(json.dumps(report) if chosen.json else _markdown(report))
+    return 1 if any(row["within"] is False for row in report["rows"]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

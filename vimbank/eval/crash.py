@@ -67,10 +67,10 @@ def _killed_writer(folder: Path, seed: str, rng: random.Random) -> list[str]:
 
 def _holds(service: MemoryService, line: str) -> bool:
     """Whether what the line acknowledges is so: written and found on both legs, or deleted and found on neither."""
-    action, id, word = line.split()
-    legs = [id in _found(service, word, fusion) for fusion in ("dense", "sparse")]
+    action, memory_id, word = line.split()
+    legs = [memory_id in _found(service, word, fusion) for fusion in ("dense", "sparse")]
     try:
-        text = service.get(_TENANT, id).text
+        text = service.get(_TENANT, memory_id).text
     except NotFound:
         # A later delete may have gone through before its line was printed: then no leg may have it.
         return not any(legs)
@@ -98,7 +98,13 @@ def _texts(service: MemoryService, word: str, fusion: str) -> str:
 
 def _query(word: str, fusion: str) -> Query:
     return Query(
-        tenant=_TENANT, user_id=_USER, text=word, banks=["knowledge"], fusion=fusion, top_k=5, reinforce=False  # type: ignore[arg-type]
+        tenant=_TENANT,
+        user_id=_USER,
+        text=word,
+        banks=["knowledge"],
+        fusion=fusion,
+        top_k=5,
+        reinforce=False,  # type: ignore[arg-type]
     )
 
 
@@ -108,9 +114,7 @@ def _word(seed: str, number: int) -> str:
 
 def _open(folder: Path) -> MemoryService:
     return open_service(
-        Settings.model_validate(
-            {"data_dir": folder, "encoder": {"kind": "hashing"}, "index": {"snapshot_every": 16}}
-        )
+        Settings.model_validate({"data_dir": folder, "encoder": {"kind": "hashing"}, "index": {"snapshot_every": 16}})
     )
 
 
@@ -124,13 +128,13 @@ def _write(folder: Path, seed: str) -> None:
             word = _word(seed, number)
             choice = rng.random()
             if ids and choice < 0.1:
-                id = ids.pop(rng.randrange(len(ids)))
-                service.delete(_TENANT, id)
-                _say("delete", id, word)
+                gone = ids.pop(rng.randrange(len(ids)))
+                service.delete(_TENANT, gone)
+                _say("delete", gone, word)
             elif ids and choice < 0.2:
-                id = rng.choice(ids)
-                service.update(_TENANT, id, MemoryPatch(text=f"{word}"))
-                _say("update", id, word)
+                changed = rng.choice(ids)
+                service.update(_TENANT, changed, MemoryPatch(text=word))
+                _say("update", changed, word)
             else:
                 draft = MemoryDraft(tenant=_TENANT, user_id=_USER, bank="knowledge", text=word)
                 ids.append(service.add(draft).id)

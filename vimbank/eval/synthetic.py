@@ -1,4 +1,4 @@
-"""Made-up memories of any number: words as frequent as in running text, clustered unit vectors, metadata of known selectivity."""
+"""Made-up memories of any number: words as frequent as in running text, clustered vectors, known selectivities."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -16,6 +16,11 @@ class ReadWriteLock:
         self._writing = False
         self._writers_waiting = 0
 
+    @property
+    def writer_waits(self) -> bool:
+        """Whether a writer is waiting now."""
+        return self._writers_waiting > 0
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Hold the lock as one of its readers. Not reentrant: a reader that asks again may wait for ever."""

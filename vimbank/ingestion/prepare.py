@@ -68,13 +68,13 @@ class Preparer:
         encoded = self._encode([each for cut in cuts if isinstance(cut, _Cut) for each in cut.to_encode()])
         return [cut if isinstance(cut, VimbankError) else self._assemble(cut, encoded) for cut in cuts]
 
-    def embeddings(self, memories: Sequence[Memory]) -> list[tuple[int, Embedded]]:
-        """Stored memories encoded anew: their store numbers and embeddings. Raises ModelError."""
+    def embeddings(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
+        """Stored memories, each with its embedding made anew. Raises ModelError."""
         made = self._embed([embedding_text(memory) for memory in memories])
-        return [(memory.number, each) for memory, each in zip(memories, made, strict=True)]
+        return [(memory, each) for memory, each in zip(memories, made, strict=True)]
 
     def patch(self, memory: Memory, patch: MemoryPatch, expected_revision: int | None) -> PreparedPatch:
-        """What an update of ``memory`` writes. Raises InvalidInput, or ModelError where its new text cannot be encoded."""
+        """What an update of ``memory`` writes. Raises InvalidInput; ModelError where its text cannot be encoded."""
         patch = self._checked_patch(patch)
         draft = _patched(memory, patch)
         _check_interval(draft)
