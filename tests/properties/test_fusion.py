@@ -20,7 +20,8 @@ def normalised(bm25: np.ndarray) -> np.ndarray:
     return normalise_bm25(bm25, best=float(bm25.max()), upper_bound=30.0)
 
 
-def all_fusions(bm25: np.ndarray, cosine: np.ndarray, age: np.ndarray, weight: float) -> list[Fused]:
+def all_fusions(rows: tuple[np.ndarray, ...], weight: float) -> list[Fused]:
+    bm25, cosine, age = rows
     sparse, dense = normalised(bm25), similarity(cosine)
     number = np.arange(len(bm25), dtype=np.float64)
     every = np.arange(len(bm25))
@@ -33,7 +34,7 @@ def all_fusions(bm25: np.ndarray, cosine: np.ndarray, age: np.ndarray, weight: f
 
 @given(ROWS, UNIT)
 def test_relevance_and_parts_are_in_0_1_and_add_up(rows: tuple[np.ndarray, ...], weight: float) -> None:
-    for fused in all_fusions(*rows, weight):
+    for fused in all_fusions(rows, weight):
         assert (fused.sparse >= 0).all()
         assert (fused.dense >= 0).all()
         assert (fused.relevance <= 1).all()
@@ -43,7 +44,7 @@ def test_relevance_and_parts_are_in_0_1_and_add_up(rows: tuple[np.ndarray, ...],
 @given(ROWS, UNIT)
 def test_arguments_are_left_alone(rows: tuple[np.ndarray, ...], weight: float) -> None:
     before = [row.copy() for row in rows]
-    all_fusions(*rows, weight)
+    all_fusions(rows, weight)
     for row, copy in zip(rows, before, strict=True):
         np.testing.assert_array_equal(row, copy)
 

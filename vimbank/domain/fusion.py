@@ -60,7 +60,7 @@ def normalise_bm25(bm25: FloatArray, *, best: float, upper_bound: float) -> Floa
     """
     if best <= 0.0 or upper_bound <= 0.0:
         return np.zeros_like(bm25)
-    return np.minimum(bm25 * (0.5 / best + 0.5 / upper_bound), 1.0)
+    return np.minimum(0.5 * (bm25 / best) + 0.5 * (bm25 / upper_bound), 1.0)
 
 
 def similarity(cosine: FloatArray) -> FloatArray:

@@ -1,0 +1,93 @@
+"""Rows beside the candidates: the turns around them, the passages they mention, the windows around results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vimbank.domain.models import BoolArray, FloatArray, IntArray
+from vimbank.domain.titles import mentioned_titles
+from vimbank.ports import PartitionIndex
+
+__all__ = ["Links", "follow_titles", "hop_support", "neighbour_positions", "neighbour_rows", "positions", "windows"]
+
+_NEIGHBOUR_RADIUS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which row mentions which: row numbers, (n,) each, pair by pair."""
+
+    sources: IntArray
+    targets: IntArray
+
+
+def neighbour_rows(index: PartitionIndex, rows: IntArray, *, allowed: BoolArray | None) -> IntArray:
+    """The allowed rows just before and after each of these rows in their group; unordered, with repeats."""
+    around = index.neighbours(rows, _NEIGHBOUR_RADIUS).ravel()
+    around = around[around >= 0]
+    return around if allowed is None else around[allowed[around]]
+
+
+def neighbour_positions(index: PartitionIndex, rows: IntArray) -> IntArray:
+    """For each of ``rows``, ascending, where its neighbours stand in ``rows``; -1 where they do not.
+
+    Returns: int64, (n, 2).
+    """
+    around = index.neighbours(rows, _NEIGHBOUR_RADIUS)
+    beside = np.delete(around, _NEIGHBOUR_RADIUS, axis=1)
+    return positions(rows, beside)
+
+
+def positions(rows: IntArray, wanted: IntArray) -> IntArray:
+    """Where each wanted row stands in ``rows``, which are ascending and distinct; -1 where it does not.
+
+    Returns: int64, the shape of ``wanted``.
+    """
+    if not len(rows):
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+    return np.where(rows[at] == wanted, at, -1)
+
+
+def follow_titles(
+    index: PartitionIndex, sources: IntArray, texts: Sequence[str], *, allowed: BoolArray | None
+) -> Links:
+    """The allowed rows whose title one of these texts mentions; a row does not link to itself.
+
+    Args:    sources: rows, texts: the text of each.
+    """
+    titles = index.titles()
+    pairs = [
+        (int(source), row)
+        for source, text in zip(sources, texts, strict=True)
+        for title in mentioned_titles(text, titles)
+        for row in titles[title]
+        if row != source and (allowed is None or allowed[row])
+    ]
+    both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Links(both[:, 0], both[:, 1])
+
+
+def hop_support(links: Links, rows: IntArray, relevance: FloatArray) -> FloatArray:
+    """The relevance of the best row that mentions each row; 0 where none does.
+
+    Args:    rows: ascending, with all of the links' rows.  relevance: of each of them, (n,) in [0, 1].
+    Returns: float64, (n,), in [0, 1].
+    """
+    support = np.zeros(len(rows))
+    np.maximum.at(support, positions(rows, links.targets), relevance[positions(rows, links.sources)])
+    return support
+
+
+def windows(index: PartitionIndex, rows: IntArray, *, radius: int, allowed: BoolArray | None) -> list[tuple[str, ...]]:
+    """The ids of each row and of the allowed rows around it, in the order of their group; () without a radius."""
+    if radius < 1 or not len(rows):
+        return [()] * len(rows)
+    around = index.neighbours(rows, radius).copy()
+    around[:, radius] = rows  # a row without a group has no place in one, but is its own window
+    if allowed is not None:
+        around = np.where((around >= 0) & allowed[around], around, -1)
+    ids = index.ids(around[around >= 0])
+    ends = np.cumsum((around >= 0).sum(axis=1)).tolist()
+    return [tuple(ids[start:end]) for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,0 +1,207 @@
+"""The read path: one query over several partitions, one ranked answer.
+
+Each partition is ranked for itself (``ranking``); here the query is prepared once, the partitions' answers are
+merged by score, ties by id, and the memories that are returned are loaded in one call.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+
+from vimbank.domain.banks import BankPolicy
+from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall, ScoredMemory, Vector
+from vimbank.domain.temporal import time_expressions
+from vimbank.domain.text import analyze_query
+from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
+from vimbank.ports import Encoder, MemoryStore, PartitionIndex, PartitionIndexes, Reranker
+from vimbank.retrieval.as_of import MakePartition, PastView
+from vimbank.retrieval.ranking import Ask, Ranking, rank_partition
+
+__all__ = ["Analyzer", "Pipeline"]
+
+Analyzer: TypeAlias = Callable[[str], Sequence[str]]
+"""Gives the distinct terms of a query, as the sparse index knows them."""
+
+_LEG_THREADS: Final = 8
+
+
+class _View(Protocol):
+    """What a search reads: the indexes and records of now, or those of a moment in the past."""
+
+    def read(self, partition: Partition) -> AbstractContextManager[PartitionIndex]: ...
+
+    def load(self, ids: Sequence[str]) -> Mapping[str, Memory]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveView:
+    indexes: PartitionIndexes
+    store: MemoryStore
+    query: Query
+
+    def read(self, partition: Partition) -> AbstractContextManager[PartitionIndex]:
+        return self.indexes.read(partition, consistency=self.query.consistency)
+
+    def load(self, ids: Sequence[str]) -> Mapping[str, Memory]:
+        return {memory.id: memory for memory in self.store.get(self.query.tenant, ids)}
+
+
+class Pipeline:
+    """Searches partitions. Thread-safe; it keeps nothing between two searches.
+
+    Args:    encoder: for queries that bring no vector of their own.
+             indexes: the live partition indexes.  store: the records, and the past for ``as_of``.
+             policies: by bank; what is not named there cannot be searched.
+             make_partition: makes the empty index that an ``as_of`` search fills.
+             reranker: scores the best candidates of each partition again; None: no reranking.
+             analyze_query: text -> terms of the sparse leg.
+    """
+
+    def __init__(
+        self,
+        *,
+        encoder: Encoder,
+        indexes: PartitionIndexes,
+        store: MemoryStore,
+        policies: Mapping[str, BankPolicy],
+        make_partition: MakePartition,
+        reranker: Reranker | None = None,
+        analyze_query: Analyzer = analyze_query,
+    ) -> None:
+        self._encoder = encoder
+        self._indexes = indexes
+        self._store = store
+        self._policies = policies
+        self._analyze_query = analyze_query
+        self._make_partition = make_partition
+        self._reranker = reranker
+        self._legs = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-leg")
+
+    def search(self, query: Query, partitions: Sequence[Partition], *, now: datetime) -> Recall:
+        """The ``top_k`` best memories of these partitions, best first, ties by id.
+
+        Scores are in [0, 1] on one scale for all partitions; ``threshold`` acts on them (case 28). A memory that
+        vanishes while the search runs is replaced by the next. With ``as_of`` everything, also age, expiry and
+        validity, is as of that instant.
+
+        Args:    now: aware UTC.
+        Returns: ``revision``: the newest that all of the answer reflects; ``degraded``: ``dense`` or ``sparse``
+                 where a leg was out of reach and the other one answered.
+        Raises:  InvalidInput: a bank without a policy; a vector of another dimension, not finite, or without length.
+                 BackendUnavailable, ModelError: no leg that the fusion needs could answer.
+        """
+        started = time.perf_counter()
+        view, moment = self._view(query, now)
+        policies = [self._policy(partition.bank) for partition in partitions]
+        vector, degraded = self._vector(query, policies)
+        terms = () if query.fusion == "dense" else self._analyze_query(query.text)
+        dates = time_expressions(query.text, now=moment)
+        depth = query.top_k
+        while True:
+            ask = Ask(query, moment, terms, vector, dates, depth)
+            rankings = [
+                self._rank(view, partition, policy, ask) for partition, policy in zip(partitions, policies, strict=True)
+            ]
+            results, missing = _answer(rankings, query, view)
+            if not missing or not any(ranking.full for ranking in rankings):
+                break
+            depth *= 2  # some of the best are gone from the store: look further down
+        return Recall(
+            results,
+            min((ranking.revision for ranking in rankings), default=0),
+            (time.perf_counter() - started) * 1_000.0,
+            tuple(sorted(degraded.union(*(ranking.degraded for ranking in rankings)))),
+        )
+
+    def close(self) -> None:
+        """End the threads; a search after that fails."""
+        self._legs.shutdown()
+
+    def _view(self, query: Query, now: datetime) -> tuple[_View, datetime]:
+        if query.as_of is None:
+            return _LiveView(self._indexes, self._store, query), now
+        return PastView(self._store, self._encoder, self._make_partition, query.as_of), query.as_of
+
+    def _policy(self, bank: str) -> BankPolicy:
+        try:
+            return self._policies[bank]
+        except KeyError as exc:
+            raise InvalidInput.of("banks", f"there is no bank {bank!r}") from exc
+
+    def _vector(self, query: Query, policies: Sequence[BankPolicy]) -> tuple[Vector | None, frozenset[str]]:
+        """The query's vector, None where no partition needs it or the encoder fails and the sparse leg can answer."""
+        fusions = {query.fusion or policy.fusion for policy in policies}
+        if fusions <= {"sparse"}:
+            return None, frozenset()
+        if query.vector is not None:
+            return _checked(query.vector, self._encoder.identity.dimension), frozenset()
+        try:
+            return self._encoder.encode_queries([query.text])[0], frozenset()
+        except (ModelError, BackendUnavailable):
+            if "dense" in fusions:
+                raise
+            return None, frozenset({"dense"})
+
+    def _rank(self, view: _View, partition: Partition, policy: BankPolicy, ask: Ask) -> Ranking:
+        with view.read(partition) as index:
+            return rank_partition(index, ask, policy, load=view.load, executor=self._legs, reranker=self._reranker)
+
+
+def _checked(vector: Vector, dimension: int) -> Vector:
+    if vector.shape != (dimension,):
+        raise InvalidInput.of("vector", f"must have {dimension} dimensions, has shape {vector.shape}")
+    length = float(np.linalg.norm(vector))
+    if not math.isfinite(length) or length == 0.0:
+        raise InvalidInput.of("vector", "must be finite and not all zero")
+    return vector if abs(length - 1.0) < 1e-6 else (vector / length).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One line of one partition's ranking."""
+
+    id: str
+    score: float
+    window: Sequence[str]
+    explain: Callable[[], Explanation]
+
+
+def _answer(rankings: Sequence[Ranking], query: Query, view: _View) -> tuple[list[ScoredMemory], bool]:
+    """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end."""
+    places = _merged(rankings)
+    wanted = places[: query.top_k]
+    loaded: dict[str, Memory] = {}
+    found: list[_Place] = []
+    while wanted:
+        loaded |= view.load(list(dict.fromkeys(name for place in wanted for name in (place.id, *place.window))))
+        found += [place for place in wanted if place.id in loaded]
+        places = places[len(wanted) :]
+        wanted = places[: query.top_k - len(found)]
+    vanished = len(found) < query.top_k and len(found) < sum(len(ranking.ids) for ranking in rankings)
+    return [_scored(place, query, loaded) for place in found], vanished
+
+
+def _merged(rankings: Sequence[Ranking]) -> list[_Place]:
+    places = [
+        _Place(name, score, window, partial(ranking.explain, i))
+        for ranking in rankings
+        for i, (name, score, window) in enumerate(zip(ranking.ids, ranking.scores, ranking.windows, strict=True))
+    ]
+    return sorted(places, key=lambda place: (-place.score, place.id)) if len(rankings) > 1 else places
+
+
+def _scored(place: _Place, query: Query, loaded: Mapping[str, Memory]) -> ScoredMemory:
+    return ScoredMemory(
+        loaded[place.id],
+        place.score,
+        tuple(loaded[name] for name in place.window if name in loaded),
+        place.explain() if query.explain else None,
+    )

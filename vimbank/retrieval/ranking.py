@@ -1,0 +1,445 @@
+"""One partition's answer: from the two legs' candidates to ids with final scores, best first.
+
+Everything here works on arrays over a few hundred rows; objects are made of the rows that are returned.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+
+from vimbank.domain.banks import BankPolicy
+from vimbank.domain.filters import Condition
+from vimbank.domain.fusion import (
+    Fused,
+    convex,
+    dense_only,
+    normalise_bm25,
+    ranks,
+    rrf,
+    similarity,
+    sparse_only,
+    vimbank_eq4,
+)
+from vimbank.domain.models import (
+    BoolArray,
+    Explanation,
+    FloatArray,
+    FusionName,
+    IntArray,
+    Memory,
+    Query,
+    Vector,
+)
+from vimbank.domain.scoring import age_days, best_first, lift, neighbour_best, outcome_factor, time_factor
+from vimbank.domain.temporal import TimeExpression, falls_in
+from vimbank.errors import BackendUnavailable
+from vimbank.ports import PartitionIndex, Reranker
+from vimbank.retrieval.expand import (
+    Links,
+    follow_titles,
+    hop_support,
+    neighbour_positions,
+    neighbour_rows,
+    positions,
+    windows,
+)
+from vimbank.retrieval.legs import DenseLeg, SparseLeg, dense_leg, no_dense_leg, no_sparse_leg, sparse_leg
+
+__all__ = ["Ask", "Load", "Ranking", "rank_partition"]
+
+Load = Callable[[Sequence[str]], Mapping[str, Memory]]
+"""Gives the memories with these ids by id; those that are gone are left out."""
+
+_HOP_SOURCES: Final = 5
+"""From how many of the best rows links are followed (D15: one hop from the top five)."""
+_SMOOTHED: Final = 100
+"""Around how many of the best rows neighbours become candidates too."""
+_THREADED_FROM_ROWS: Final = 20_000
+"""From this size on the legs run side by side; below, a thread costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one search asks of every partition, prepared once.
+
+    ``vector`` None: there is none, because the encoder failed or no partition needs it. ``depth``: how many
+    results each partition gives at most.
+    """
+
+    query: Query
+    now: datetime
+    terms: Sequence[str]
+    vector: Vector | None
+    dates: Sequence[TimeExpression]
+    depth: int
+
+
+def _no_line(i: int) -> Explanation:
+    raise IndexError(i)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One partition's best, at most ``depth``: ids, scores and windows line by line, ties by id.
+
+    ``full`` tells that more could have come with a larger depth. ``explain`` explains the i-th.
+    """
+
+    ids: Sequence[str]
+    scores: Sequence[float]
+    windows: Sequence[Sequence[str]]
+    revision: int
+    full: bool = False
+    degraded: frozenset[str] = frozenset()
+    explain: Callable[[int], Explanation] = _no_line
+
+
+@dataclass(frozen=True, slots=True)
+class _Legs:
+    sparse: SparseLeg
+    dense: DenseLeg
+    degraded: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """The rows in play, ascending, with both legs' raw figures."""
+
+    rows: IntArray
+    bm25: FloatArray
+    cosine: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The figures of the rows in play, all (n,): what ``Explanation`` shows of each."""
+
+    rows: IntArray
+    parts: dict[str, FloatArray]
+    factors: dict[str, FloatArray]
+    inputs: dict[str, FloatArray | float] = field(default_factory=dict)
+
+    @property
+    def relevance(self) -> FloatArray:
+        return _total(self.parts)
+
+    @property
+    def scores(self) -> FloatArray:
+        score = self.relevance
+        for factor in self.factors.values():
+            score = score * factor
+        return score
+
+
+def rank_partition(
+    index: PartitionIndex,
+    ask: Ask,
+    policy: BankPolicy,
+    *,
+    load: Load,
+    executor: Executor,
+    reranker: Reranker | None = None,
+) -> Ranking:
+    """Rank one partition: filter, legs, completion, fusion, neighbours, hop, dates, rerank, factors, threshold, cut.
+
+    A row that may not be returned contributes nothing, not even as a neighbour. A leg that is out of reach is left
+    out and named; where it was the only one asked, its BackendUnavailable is raised. ``dense`` and ``sparse`` show
+    one leg as it is: its normalised score, without anything that adds to it or takes from it (case 143).
+    """
+    query = ask.query
+    fusion = query.fusion or policy.fusion
+    allowed = query_mask = index.select(query.filter, now=ask.now, session_id=query.session_id, agent_id=query.agent_id)
+    possible = len(index) if query_mask is None else int(np.count_nonzero(query_mask))
+    if not possible:
+        return Ranking((), (), (), index.cursor)
+    limit = max(policy.candidates, ask.depth)
+    while True:
+        legs = _ask_legs(index, ask, fusion, allowed=allowed, limit=limit, executor=executor)
+        scored = _score(index, ask, policy, fusion, legs, allowed=allowed, load=load, reranker=reranker)
+        rows, ids, scores = _best(index, scored, ask, group=policy.group_by_parent)
+        if len(ids) >= ask.depth or limit >= possible or not policy.group_by_parent:
+            break
+        limit *= 4  # many steps of few tasks: groups fold together, so more candidates are needed for k results
+    at = positions(scored.rows, rows)
+    return Ranking(
+        ids,
+        scores,
+        windows(index, rows, radius=policy.window, allowed=allowed),
+        index.cursor,
+        len(ids) >= ask.depth,
+        legs.degraded,
+        lambda i: _explain(scored, int(at[i]), fusion),
+    )
+
+
+# --- candidates ---------------------------------------------------------------------------------------------------
+
+
+def _ask_legs(
+    index: PartitionIndex, ask: Ask, fusion: FusionName, *, allowed: BoolArray | None, limit: int, executor: Executor
+) -> _Legs:
+    def sparse() -> SparseLeg | BackendUnavailable:
+        try:
+            return sparse_leg(index, ask.terms, allowed=allowed, limit=limit)
+        except BackendUnavailable as exc:
+            return exc
+
+    def dense() -> DenseLeg | BackendUnavailable:
+        try:
+            return dense_leg(index, ask.vector, allowed=allowed, limit=limit)
+        except BackendUnavailable as exc:
+            return exc
+
+    found: SparseLeg | BackendUnavailable
+    near: DenseLeg | BackendUnavailable
+    if fusion == "sparse":
+        found, near = sparse(), no_dense_leg()
+    elif fusion == "dense":
+        found, near = no_sparse_leg(index), dense()
+    elif len(index) >= _THREADED_FROM_ROWS:
+        later = executor.submit(dense)
+        found, near = sparse(), later.result()
+    else:
+        found, near = sparse(), dense()
+    return _without_failures(index, found, near, fusion)
+
+
+def _without_failures(
+    index: PartitionIndex,
+    found: SparseLeg | BackendUnavailable,
+    near: DenseLeg | BackendUnavailable,
+    fusion: FusionName,
+) -> _Legs:
+    degraded = set()
+    if isinstance(found, BackendUnavailable):
+        if fusion == "sparse" or isinstance(near, BackendUnavailable):
+            raise found
+        degraded.add("sparse")
+        found = no_sparse_leg(index)
+    if isinstance(near, BackendUnavailable):
+        if fusion == "dense":
+            raise near
+        degraded.add("dense")
+        near = no_dense_leg()
+    return _Legs(found, near, frozenset(degraded))
+
+
+def _complete(index: PartitionIndex, legs: _Legs, rows: IntArray, known: _Candidates | None = None) -> _Candidates:
+    """Both legs' figures of all rows; the cosines already known are not computed again."""
+    bm25 = legs.sparse.scores[rows]
+    if known is None:
+        return _Candidates(rows, bm25, legs.dense.score(index, rows))
+    cosine = np.empty(len(rows))
+    old = positions(rows, known.rows)
+    new = np.ones(len(rows), dtype=np.bool_)
+    new[old] = False
+    cosine[old] = known.cosine
+    cosine[new] = legs.dense.score(index, rows[new])
+    return _Candidates(rows, bm25, cosine)
+
+
+# --- scores -------------------------------------------------------------------------------------------------------
+
+
+def _score(
+    index: PartitionIndex,
+    ask: Ask,
+    policy: BankPolicy,
+    fusion: FusionName,
+    legs: _Legs,
+    *,
+    allowed: BoolArray | None,
+    load: Load,
+    reranker: Reranker | None,
+) -> _Scored:
+    now = ask.now.timestamp()
+    candidates = _complete(index, legs, np.union1d(legs.sparse.rows, legs.dense.rows))
+    if fusion in ("dense", "sparse"):
+        fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+        kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
+        return _Scored(candidates.rows, kept, {}, inputs)
+    fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+    best = _leading(candidates.rows, fused.relevance, _SMOOTHED)
+    links = _links(index, policy, best[:_HOP_SOURCES], allowed=allowed, load=load)
+    added = _added_rows(index, policy, best, links, allowed=allowed)
+    if len(added):
+        candidates = _complete(index, legs, np.union1d(candidates.rows, added), candidates)
+        fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+    parts = {"sparse": fused.sparse, "dense": fused.dense}
+    _add_context(parts, index, ask, policy, candidates.rows, links)
+    if reranker is not None and policy.rerank:
+        parts = _rerank(parts, index, ask, policy, candidates.rows, load=load, reranker=reranker)
+    factors = _factors(index, policy, fusion, candidates.rows, ask, inputs)
+    return _Scored(candidates.rows, parts, factors, inputs)
+
+
+def _fuse(
+    index: PartitionIndex, candidates: _Candidates, legs: _Legs, policy: BankPolicy, fusion: FusionName, now: float
+) -> tuple[Fused, dict[str, FloatArray | float]]:
+    """The fusion, and the raw figures it was made from."""
+    rows = candidates.rows
+    sparse = normalise_bm25(candidates.bm25, best=legs.sparse.best, upper_bound=legs.sparse.upper_bound)
+    dense = similarity(candidates.cosine)
+    inputs: dict[str, FloatArray | float] = {}
+    if fusion != "dense":
+        inputs |= {"bm25": candidates.bm25, "bm25_best": legs.sparse.best, "bm25_upper_bound": legs.sparse.upper_bound}
+    if legs.dense.vector is not None:
+        inputs["cosine"] = candidates.cosine
+    if fusion == "convex":
+        inputs["sparse_weight"] = policy.sparse_weight
+        return convex(sparse, dense, sparse_weight=policy.sparse_weight), inputs
+    if fusion == "rrf":
+        number = index.column("number")[rows]
+        by_sparse = ranks(candidates.bm25, number, among=positions(rows, legs.sparse.rows))
+        by_dense = ranks(candidates.cosine, number, among=positions(rows, legs.dense.rows))
+        inputs |= {"sparse_rank": by_sparse.astype(np.float64), "dense_rank": by_dense.astype(np.float64)}
+        return rrf(by_sparse, by_dense), inputs
+    if fusion == "vimbank_eq4":
+        age = age_days(now, index.column("event_at")[rows])
+        inputs["age_days"] = age
+        return vimbank_eq4(sparse, dense, age_days=age, half_life_days=policy.half_life_days), inputs
+    return (sparse_only(sparse) if fusion == "sparse" else dense_only(dense)), inputs
+
+
+def _leading(rows: IntArray, relevance: FloatArray, count: int) -> IntArray:
+    """The rows with the largest relevance, best first, ties by row; only a choice of what to look at."""
+    return rows[np.argsort(-relevance, kind="stable")[:count]]
+
+
+def _links(
+    index: PartitionIndex, policy: BankPolicy, sources: IntArray, *, allowed: BoolArray | None, load: Load
+) -> Links | None:
+    if not policy.hop_weight or not len(sources) or not index.titles():
+        return None
+    names = index.ids(sources)
+    memories = load(names)
+    texts = [memories[name].text if name in memories else "" for name in names]
+    return follow_titles(index, sources, texts, allowed=allowed)
+
+
+def _added_rows(
+    index: PartitionIndex, policy: BankPolicy, best: IntArray, links: Links | None, *, allowed: BoolArray | None
+) -> IntArray:
+    added = [] if links is None else [links.targets]
+    if policy.neighbour_weight:
+        added.append(neighbour_rows(index, best, allowed=allowed))
+    return np.concatenate(added) if added else np.empty(0, dtype=np.int64)
+
+
+def _add_context(
+    parts: dict[str, FloatArray],
+    index: PartitionIndex,
+    ask: Ask,
+    policy: BankPolicy,
+    rows: IntArray,
+    links: Links | None,
+) -> None:
+    """Add what neighbours, links and dates lend; each a share of what is missing to 1 after the one before."""
+    own = _total(parts)
+    if policy.neighbour_weight and len(rows):
+        support = neighbour_best(own, neighbour_positions(index, rows))
+        parts["neighbour"] = lift(own, support, weight=policy.neighbour_weight)
+    if links is not None:
+        support = hop_support(links, rows, own)
+        parts["hop"] = lift(_total(parts), support, weight=policy.hop_weight)
+    if policy.temporal_weight and ask.dates:
+        fits = falls_in(index.column("event_at")[rows], ask.dates)
+        parts["temporal"] = lift(_total(parts), fits, weight=policy.temporal_weight)
+
+
+def _rerank(
+    parts: dict[str, FloatArray],
+    index: PartitionIndex,
+    ask: Ask,
+    policy: BankPolicy,
+    rows: IntArray,
+    *,
+    load: Load,
+    reranker: Reranker,
+) -> dict[str, FloatArray]:
+    """Half the relevance so far and half the reranker's, for the best rows it can score; the others as they are."""
+    best = _leading(rows, _total(parts), policy.rerank)
+    memories = load(index.ids(best))
+    ids = [name for name in index.ids(best) if name in memories]
+    again = np.full(len(rows), np.nan)
+    if ids:
+        again[positions(rows, index.rows(ids))] = reranker.rerank(ask.query.text, [memories[name] for name in ids])
+    known = np.isfinite(again)
+    halved = {name: np.where(known, 0.5 * part, part) for name, part in parts.items()}
+    return halved | {"rerank": np.where(known, 0.5 * np.clip(again, 0.0, 1.0), 0.0)}
+
+
+def _factors(
+    index: PartitionIndex,
+    policy: BankPolicy,
+    fusion: FusionName,
+    rows: IntArray,
+    ask: Ask,
+    inputs: dict[str, FloatArray | float],
+) -> dict[str, FloatArray]:
+    factors: dict[str, FloatArray] = {}
+    # In eq. 4 time is already inside the fusion.
+    if policy.half_life_days is not None and policy.time_weight and fusion != "vimbank_eq4":
+        age = age_days(ask.now.timestamp(), index.column("event_at")[rows], index.column("last_recalled_at")[rows])
+        inputs["age_days"] = age
+        factors["time"] = time_factor(age, half_life_days=policy.half_life_days, weight=policy.time_weight)
+    if policy.failure_weight:
+        failed = index.select(Condition("metadata.outcome", "eq", "failure"), now=ask.now)
+        of_rows = np.ones(len(rows), dtype=np.bool_) if failed is None else failed[rows]
+        factors["outcome"] = outcome_factor(of_rows, weight=policy.failure_weight)
+    return factors
+
+
+# --- the cut ------------------------------------------------------------------------------------------------------
+
+
+def _best(index: PartitionIndex, scored: _Scored, ask: Ask, *, group: bool) -> tuple[IntArray, list[str], list[float]]:
+    """Rows, ids and scores of the best, at most ``depth``: by score, ties by id, over the threshold."""
+    scores, rows = scored.scores, scored.rows
+    if ask.query.threshold is not None:
+        kept = scores >= ask.query.threshold
+        scores, rows = scores[kept], rows[kept]
+    if not group:
+        near_top = best_first(scores, top_k=ask.depth)
+        scores, rows = scores[near_top], rows[near_top]
+    ids = index.ids(rows)
+    values = scores.tolist()
+    order = sorted(range(len(ids)), key=lambda i: (-values[i], ids[i]))
+    if group:
+        order = _first_of_each(order, index.column("group")[rows].tolist())
+    order = order[: ask.depth]
+    return rows[order], [ids[i] for i in order], [values[i] for i in order]
+
+
+def _first_of_each(order: Sequence[int], groups: Sequence[float]) -> list[int]:
+    seen: set[float] = set()
+    first = []
+    for i in order:
+        if groups[i] < 0 or groups[i] not in seen:
+            seen.add(groups[i])
+            first.append(i)
+    return first
+
+
+def _explain(scored: _Scored, at: int, fusion: FusionName) -> Explanation:
+    inputs = {
+        name: float(value[at] if isinstance(value, np.ndarray) else value) for name, value in scored.inputs.items()
+    }
+    return Explanation(
+        fusion=fusion,
+        parts={name: float(part[at]) for name, part in scored.parts.items()},
+        factors={name: float(factor[at]) for name, factor in scored.factors.items()},
+        inputs=inputs,
+        relevance=float(scored.relevance[at]),
+        score=float(scored.scores[at]),
+    )
+
+
+def _total(parts: Mapping[str, FloatArray]) -> FloatArray:
+    """The sum of all parts; rounding may carry it past 1 by a last bit, which is cut."""
+    total: FloatArray = np.add.reduce(list(parts.values()))
+    return np.minimum(total, 1.0)
