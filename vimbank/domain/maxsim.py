@@ -72,8 +72,8 @@ def compress_tokens(tokens: Vectors) -> bytes:
         raise InvalidInput.of("token_vectors", "must be a matrix of finite values")
     largest = np.abs(tokens).max(axis=1, keepdims=True)
     scaled = np.divide(tokens * np.float32(127), largest, out=np.zeros_like(tokens), where=largest > 0)
-    header: bytes = _HEADER.pack(_FORMAT, tokens.shape[1])
-    return header + np.rint(scaled).astype(np.int8).tobytes()
+    rows: bytes = np.rint(scaled).astype(np.int8).tobytes()
+    return _HEADER.pack(_FORMAT, tokens.shape[1]) + rows
 
 
 def expand_tokens(data: bytes) -> Vectors:

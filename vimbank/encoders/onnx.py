@@ -17,9 +17,9 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
-from tokenizers import Tokenizer
 
 from vimbank.domain.models import Vectors
+from vimbank.encoders.tokens import TextTokens, read_tokenizer
 from vimbank.encoders.vectors import encode_by_length, unit_rows, well_formed
 from vimbank.errors import ConfigError, ModelError
 from vimbank.ports import EncoderIdentity
@@ -95,13 +95,10 @@ class OnnxEncoder:
         self._batch_size = batch_size
         self._lock = Lock()
         self._loaded: onnxruntime.InferenceSession | None = None
-        self._offsets = _tokenizer(files.tokenizer)
-        self._tokenizer = _tokenizer(files.tokenizer)
+        self._tokenizer = read_tokenizer(files.tokenizer)
+        self._tokens = TextTokens(self._tokenizer)
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
-        self._special_ids = [
-            token_id for token_id, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
-        ]
 
     @classmethod
     def open(cls, model: str | None = None, *, threads: int = 2, batch_size: int = 8) -> "OnnxEncoder":
@@ -138,14 +135,14 @@ class OnnxEncoder:
         return encode_by_length(clean, self._encode, dimension=dimension, batch_size=self._batch_size)
 
     def tokenize(self, text: str) -> list[tuple[int, int]]:
-        return list(self._offsets.encode(well_formed(text), add_special_tokens=False).offsets)
+        return self._tokens.offsets(text)
 
     def _encode(self, texts: list[str]) -> Vectors:
         encodings = self._tokenizer.encode_batch_fast(texts)
         ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
         mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
         pooled = _mean(self._run(ids, mask), mask)
-        pooled[np.isin(ids, self._special_ids).all(axis=1)] = 0
+        pooled[np.isin(ids, self._tokens.special_ids).all(axis=1)] = 0
         return unit_rows(pooled)
 
     def _run(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Vectors:
@@ -202,16 +199,6 @@ def _dimension(session: onnxruntime.InferenceSession) -> int:
     if not isinstance(size, int):
         raise ModelError("the model does not state the dimension of its vectors; add a config.json with hidden_size")
     return size
-
-
-def _tokenizer(path: Path) -> Tokenizer:
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as exc:  # the library raises no narrower type
-        raise ConfigError(f"the encoder's tokenizer cannot be read: {path}: {exc}") from exc
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _revision(files: ModelFiles) -> str:

@@ -1,6 +1,7 @@
 """What every encoder does around its model: text made well-formed, batches of like length, unit rows."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from vimbank.domain.models import Vectors
 from vimbank.errors import ModelError
 
-__all__ = ["encode_by_length", "unit_rows", "well_formed"]
+__all__ = ["encode_by_length", "has_signal", "unit_rows", "well_formed"]
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -21,6 +22,14 @@ def well_formed(text: str) -> str:
     One character for one, so that character offsets stay those of the text given.
     """
     return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def has_signal(text: str) -> bool:
+    """Whether anything in the text can be seen: not only blanks, controls, zero-width and surrogates (case 15).
+
+    For encoders whose tokenizer is out of reach.
+    """
+    return any(unicodedata.category(letter)[0] not in "CZ" for letter in text)
 
 
 def unit_rows(rows: NDArray[Any]) -> Vectors:
