@@ -78,7 +78,7 @@ def _ends_word(text: str, offsets: Sequence[Span], cut: int) -> bool:
 
 
 def _word_start(offsets: Sequence[Span], token: int, *, after: int) -> int:
-    """The nearest token at or before ``token`` that does not touch the one before it, else ``token``; above ``after``."""
+    """The nearest token at or before ``token``, but above ``after``, that begins a word; else ``token``."""
     for candidate in range(token, max(after, token - _WORD_REACH), -1):
         if offsets[candidate][0] > offsets[candidate - 1][1]:
             return candidate

@@ -26,12 +26,20 @@ ANALYZER_VERSION: Final = "1"
 _MAX_TERM_CHARS: Final = 255
 _CACHED_CHARS: Final = 48
 
-# Lucene's English list.
+# What English questions are built of, not about: articles, prepositions, pronouns, auxiliaries, question words.
+# Left out on purpose, because they name things as well: may (the month), us (the country), mine.
 _STOP_WORDS: Final = (
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with"
+    "a an the this that these those there here and or but if then than so as also not no nor just very too only such "
+    "at by for from in into of off on onto to with about up down out over under again "
+    "i me my myself we our ours ourselves you your yours yourself he him his himself she her hers herself it its "
+    "itself they them their theirs themselves "
+    "be am is are was were been being do does did done doing have has had having "
+    "can could shall should will would might must "
+    "dont doesnt didnt isnt arent wasnt werent cant couldnt wont wouldnt shouldnt hasnt havent hadnt "
+    "what which who whom whose when where why how"
 )
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
+"""English words that a query does without. They are not stemmed: ``does`` is no ``doe``."""
 
 # Han, kana, bopomofo: one run may mix them, as Japanese does.
 _CJK: Final = (
@@ -80,6 +88,7 @@ _PAIRS_AND_SINGLES: Final = re.compile(f"[{_CJK}{_HANGUL}]")
 _PAIRS: Final = re.compile(f"[{''.join(_LETTERS_UNSPACED)}]")
 _PART: Final = re.compile(rf"(?:[^\W_]++|[{_MARKS}]++)++")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL_CASE: Final = re.compile(r"[a-z]+[A-Z]|.*[a-z][A-Z]+[a-z]+[A-Z]")  # getUser, GetUserName; but not McDonald
 _CONTRACTION: Final = re.compile(r"'(?:s|m|re|ve|ll|d)(?![^\W_])", re.IGNORECASE)
 _INITIALS: Final = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LATIN_WORD: Final = re.compile(r"[a-z\u00df-\u024f]{3,}")
@@ -161,7 +170,7 @@ def _word_terms(chunk: str) -> Iterator[str]:
     if _INITIALS.fullmatch(chunk):
         yield from _forms(chunk.replace(".", ""))
         return
-    parts = [piece for part in _PART.findall(chunk) for piece in _CAMEL.split(part)]
+    parts = [piece for part in _PART.findall(chunk) for piece in _camel_parts(part)]
     if len(parts) == 1 and parts[0] == chunk:
         yield from _forms(chunk)
         return
@@ -169,6 +178,10 @@ def _word_terms(chunk: str) -> Iterator[str]:
         yield _fold(chunk.replace("'", "").replace(",", ""))
     for part in parts:
         yield from _forms(part)
+
+
+def _camel_parts(part: str) -> list[str]:
+    return _CAMEL.split(part) if _CAMEL_CASE.match(part) else [part]
 
 
 def _forms(word: str) -> Iterator[str]:
@@ -202,7 +215,7 @@ _stemmer_lock: Final = Lock()  # the stemmer works in its own attributes
 
 
 def _stem(word: str) -> str:
-    if not _LATIN_WORD.fullmatch(word):
+    if word in STOP_WORDS or not _LATIN_WORD.fullmatch(word):
         return word
     with _stemmer_lock:
         return str(_stemmer.stemWord(word))
