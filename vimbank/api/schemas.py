@@ -223,7 +223,7 @@ class SearchIn(_Body):
     )
 
     query: str
-    user_id: UserId
+    user_id: str = Field(description="Whose memories, with what the tenant shares; `*`: all users, role admin.")
     banks: list[str] | None = Field(None, description="Unset: all.")
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filter: Any = Field(
@@ -372,7 +372,7 @@ class FeedbackIn(_Body):
 class ListParams(_Params):
     """Which memories to list; oldest first."""
 
-    user_id: str | None = None
+    user_id: str | None = Field(None, description="Unset: all users of the tenant, role admin.")
     bank: str | None = None
     session_id: str | None = None
     agent_id: str | None = None

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from vimbank.api import answers
-from vimbank.api.auth import Admin, Caller, Reader, Writer
+from vimbank.api.auth import Admin, Caller, Reader, Role, Writer
 from vimbank.api.errors import invalid_input, problem_of
 from vimbank.api.requests import JsonRoute, MemoryIdPath, Service, json_value
 from vimbank.api.routes.responses import BODY, ONE, PLAIN
@@ -52,7 +52,9 @@ def add_batch(body: BatchIn, service: Service, caller: Writer) -> Response:
 
 @router.get("", response_model=PageOut, responses=PLAIN, summary="List memories")
 def list_memories(params: Annotated[ListParams, Query()], service: Service, caller: Reader) -> Response:
-    """Oldest first. `total` counts all that match; follow `next_cursor` for the rest."""
+    """Oldest first. `total` counts all that match; follow `next_cursor` for the rest. All users: role admin."""
+    if params.user_id is None:
+        caller.require(Role.ADMIN)
     query = ListQuery(
         tenant=caller.tenant,
         user_id=params.user_id,

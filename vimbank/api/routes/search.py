@@ -4,12 +4,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from vimbank.api import answers
-from vimbank.api.auth import Reader
+from vimbank.api.auth import Reader, Role
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN, problems
 from vimbank.api.schemas import SearchIn, SearchOut
 from vimbank.domain import filters
 from vimbank.domain.models import Query
+from vimbank.service import ALL_USERS
 
 __all__ = ["router"]
 
@@ -19,6 +20,8 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 @router.post("/v1/search", response_model=SearchOut, responses=PLAIN | problems(400, 413), summary="Search memories")
 def search(body: SearchIn, service: Service, caller: Reader) -> Response:
     """Dense and sparse, fused; best first, scores in [0, 1]. Punctuation in the query is words, not syntax."""
+    if body.user_id == ALL_USERS:
+        caller.require(Role.ADMIN)
     query = Query(
         tenant=caller.tenant,
         user_id=body.user_id,

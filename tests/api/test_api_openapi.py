@@ -1,0 +1,108 @@
+"""The OpenAPI document: complete, with examples that hold."""
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from vimbank.api import schemas
+from vimbank.api.app import create_app
+from vimbank.service import MemoryService
+from vimbank.settings import ApiSettings, Settings
+
+ROUTES = {
+    ("POST", "/v1/memories"),
+    ("POST", "/v1/memories/batch"),
+    ("GET", "/v1/memories"),
+    ("DELETE", "/v1/memories"),
+    ("GET", "/v1/memories/{id}"),
+    ("PATCH", "/v1/memories/{id}"),
+    ("DELETE", "/v1/memories/{id}"),
+    ("GET", "/v1/memories/{id}/history"),
+    ("POST", "/v1/search"),
+    ("POST", "/v1/documents"),
+    ("POST", "/v1/sessions/{session_id}/turns"),
+    ("POST", "/v1/tasks"),
+    ("POST", "/v1/feedback"),
+    ("GET", "/v1/stats"),
+    ("GET", "/health/live"),
+    ("GET", "/health/ready"),
+    ("GET", "/"),
+}
+
+
+@pytest.fixture
+def app(service: MemoryService) -> FastAPI:
+    return create_app(service, Settings(api=ApiSettings(allow_anonymous=True)))
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """(method, path, operation) of each."""
+    return [
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_every_route_is_there_and_no_other(app: FastAPI) -> None:
+    assert {(method, path) for method, path, _ in operations(app.openapi())} == ROUTES
+
+
+def test_every_body_and_every_answer_has_an_example(app: FastAPI) -> None:
+    document = app.openapi()
+    components = document["components"]["schemas"]
+
+    def has_example(content: dict[str, Any]) -> bool:
+        schema = content["schema"]
+        named = components[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
+        return "example" in content or bool(named.get("examples"))
+
+    for method, path, operation in operations(document):
+        for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+            assert has_example(content), (method, path, media_type)
+        for status, answer in operation["responses"].items():
+            for media_type, content in answer["content"].items():
+                assert has_example(content), (method, path, status, media_type)
+
+
+def test_every_route_tells_what_it_does_and_which_key_it_needs(app: FastAPI) -> None:
+    for method, path, operation in operations(app.openapi()):
+        assert operation["summary"], (method, path)
+        assert operation["description"], (method, path)
+        assert ("security" in operation) is path.startswith("/v1"), (method, path)
+        if path.startswith("/v1"):
+            assert {"401", "403", "422", "500", "503"} <= set(operation["responses"]), (method, path)
+
+
+@pytest.mark.parametrize("name", [name for name in schemas.__all__ if hasattr(schemas, name)])
+def test_examples_are_valid(name: str) -> None:
+    model = getattr(schemas, name)
+    for example in (model.model_config.get("json_schema_extra") or {}).get("examples", []):
+        if issubclass(model, schemas._Answer):
+            model.model_validate_json(_json(example))
+        else:
+            model.model_validate(example)
+
+
+def test_operation_ids_are_unique(app: FastAPI) -> None:
+    ids = [operation["operationId"] for _, _, operation in operations(app.openapi())]
+    assert len(ids) == len(set(ids))
+
+
+def test_routes_run_in_threads_but_for_those_that_ask_no_engine(app: FastAPI) -> None:
+    import inspect
+
+    waiting = {
+        route.path
+        for route in app.routes
+        if isinstance(route, APIRoute) and inspect.iscoroutinefunction(route.endpoint)
+    }
+    assert waiting <= {"/", "/health/live"}
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
