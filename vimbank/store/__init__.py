@@ -1,0 +1,1 @@
+"""Adapters of MemoryStore and AccessLog."""

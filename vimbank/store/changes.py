@@ -1,0 +1,504 @@
+"""What each write means, once for all stores: pure decisions, and flows over the few verbs of ``Rows``.
+
+A flow decides before it writes: when it raises NotFound or Conflict, nothing has been written.
+"""
+
+import itertools
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from vimbank.domain.fingerprint import content_hash
+from vimbank.domain.models import (
+    UNSET,
+    AddResult,
+    Event,
+    HistoryEntry,
+    Memory,
+    MemoryPatch,
+    MemoryState,
+    Partition,
+    RecallEntry,
+    Signal,
+    Source,
+    Unset,
+    Vector,
+)
+from vimbank.domain.times import format_time, to_micros
+from vimbank.errors import Conflict, NotFound
+from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
+
+__all__ = [
+    "RECALL_WEIGHTS",
+    "IdSource",
+    "Record",
+    "Rows",
+    "add_draft",
+    "as_they_stood",
+    "bury",
+    "delete_memories",
+    "fold_recalls",
+    "patched",
+    "recalled",
+    "tombstone",
+    "update_memory",
+]
+
+PARENT_KIND: Final = "document"
+SEGMENT_KIND: Final = "segment"
+PLAIN_KIND: Final = "note"
+
+RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
+    Signal.RETURNED: 1.0,
+    Signal.USED: 2.0,
+    Signal.IGNORED: 0.0,
+    Signal.WRONG: 0.0,
+}
+"""How many steps of strength each signal is worth; what weighs nothing is no recall (case 141)."""
+
+_PATCHED: Final = tuple(field.name for field in fields(MemoryPatch) if field.name != "metadata")
+_RECORDED: Final = (
+    "kind",
+    "title",
+    "metadata",
+    "event_at",
+    "valid_from",
+    "valid_to",
+    "expires_at",
+    "importance",
+    "pinned",
+    "state",
+    "superseded_by",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A history entry with what is needed to undo it.
+
+    ``before`` is the whole memory before the change, None where the change made it. ``moved``: the embedding changed
+    or went; it was ``vector`` (None: there was none).
+    """
+
+    entry: HistoryEntry
+    partition: Partition
+    before: Memory | None = None
+    moved: bool = False
+    vector: Vector | None = None
+
+
+class Rows(Protocol):
+    """One writing transaction. Finders see its own writes, and no deleted memory."""
+
+    def take_revision(self) -> int: ...
+    def take_number(self) -> int: ...
+    def take_id(self, now: datetime) -> str: ...
+    def by_id(self, tenant: str, memory_id: str) -> Memory | None: ...
+    def by_key(self, tenant: str, key: str) -> Memory | None: ...
+    def by_event(self, tenant: str, event_id: str) -> Memory | None: ...
+
+    def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
+        """The oldest active memory of this content."""
+        ...
+
+    def parts(self, memory: Memory) -> list[Memory]:
+        """What names this memory as its parent, in its partition, by number."""
+        ...
+
+    def vector(self, memory: Memory) -> Vector | None: ...
+    def insert(self, memory: Memory, key: str | None, embedding: Embedded | None) -> None: ...
+
+    def rewrite(self, memory: Memory, embedding: Embedded | Unset | None) -> None:
+        """Replace the row of ``memory.number``; an embedding of UNSET stays."""
+        ...
+
+    def bury(self, memory: Memory) -> None:
+        """Replace the row by this tombstone; embeddings and idempotency key go."""
+        ...
+
+    def touch(self, memory: Memory) -> None:
+        """Write recall count, strength, last recall and revision only."""
+        ...
+
+    def record(self, record: Record) -> None: ...
+
+
+class IdSource:
+    """UUIDv7: 48 bits of milliseconds, then 12 bits of finer time, then chance; ascending inside a process.
+
+    Not thread-safe: taken inside the writing transaction.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def take(self, now: datetime) -> str:
+        """A new id of the time ``now`` (or just after the last one, should the clock stand or step back)."""
+        self._last = max(self._last + 1, max(0, to_micros(now)) * 4096 // 1000)  # 1/4096 ms
+        ticks = self._last & ((1 << 60) - 1)
+        value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
+        digits = f"{value:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+# --- add --------------------------------------------------------------------------------------------------------
+
+
+def add_draft(rows: Rows, prepared: PreparedDraft, *, actor: str, now: datetime) -> AddResult:
+    """Write one draft and its segments, or find what is already there. Raises Conflict (see ``MemoryStore.add``)."""
+    draft = prepared.draft
+    stored = _stored(rows, prepared)
+    if stored is not None:
+        segments = len(_segments(rows, stored)) if stored.kind == PARENT_KIND else 0
+        return AddResult(stored.id, stored.revision, duplicate=True, segments=segments)
+    memory_id = draft.id if draft.id is not None else rows.take_id(now)
+    for position in range(len(prepared.segments)):
+        _refuse_taken(rows, draft.tenant, segment_id(memory_id, position))
+    memory = _insert(rows, prepared, memory_id, draft.source, Event.ADD, actor, now)
+    for position, part in enumerate(prepared.segments):
+        _insert_segment(rows, part, memory, position, Event.ADD, actor, now)
+    return AddResult(memory.id, memory.revision, segments=len(prepared.segments))
+
+
+def _stored(rows: Rows, prepared: PreparedDraft) -> Memory | None:
+    """The memory that this draft would write again; Conflict where a name of it is taken by another content."""
+    draft = prepared.draft
+    named = [
+        (name, value, find(draft.tenant, value))
+        for name, value, find in (
+            ("id", draft.id, rows.by_id),
+            ("idempotency_key", draft.idempotency_key, rows.by_key),
+            ("event_id", draft.source.event_id, rows.by_event),
+        )
+        if value is not None
+    ]
+    if not named:
+        partition = Partition(draft.tenant, draft.user_id, draft.bank)
+        return rows.twin(partition, draft.kind, prepared.content_hash) if draft.deduplicate else None
+    found: Memory | None = None
+    for name, value, stored in named:
+        if stored is None:
+            continue
+        same = stored.content_hash == prepared.content_hash and (stored.user_id, stored.bank) == (
+            draft.user_id,
+            draft.bank,
+        )
+        if not same or (found is not None and found.number != stored.number):
+            raise Conflict(f"{name} {value!r} belongs to another memory")
+        found = stored
+    return found
+
+
+def segment_id(parent_id: str, position: int) -> str:
+    """The id of a document's segment."""
+    return f"{parent_id}:{position:04d}"
+
+
+def _refuse_taken(rows: Rows, tenant: str, memory_id: str) -> None:
+    if rows.by_id(tenant, memory_id) is not None:
+        raise Conflict(f"id {memory_id!r} belongs to another memory")
+
+
+def _insert_segment(
+    rows: Rows, part: PreparedDraft, parent: Memory, position: int, event: Event, actor: str, now: datetime
+) -> None:
+    source = replace(part.draft.source, parent_id=parent.id, position=position)
+    draft = part.draft
+    if draft.created_at is None:
+        part = replace(part, draft=replace(draft, created_at=parent.created_at))
+    _insert(rows, part, segment_id(parent.id, position), source, event, actor, now)
+
+
+def _insert(
+    rows: Rows, prepared: PreparedDraft, memory_id: str, source: Source, event: Event, actor: str, now: datetime
+) -> Memory:
+    draft = prepared.draft
+    memory = Memory(
+        id=memory_id,
+        tenant=draft.tenant,
+        user_id=draft.user_id,
+        bank=draft.bank,
+        kind=draft.kind,
+        text=draft.text,
+        created_at=now if draft.created_at is None else draft.created_at,
+        updated_at=now,
+        content_hash=prepared.content_hash,
+        revision=rows.take_revision(),
+        title=draft.title,
+        speaker=draft.speaker,
+        agent_id=draft.agent_id,
+        session_id=draft.session_id,
+        metadata=draft.metadata,
+        source=source,
+        event_at=draft.event_at,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
+        expires_at=draft.expires_at,
+        importance=draft.importance,
+        pinned=draft.pinned,
+        token_count=prepared.token_count,
+        number=rows.take_number(),
+    )
+    rows.insert(memory, draft.idempotency_key, prepared.embedding)
+    entry = HistoryEntry(memory.id, memory.revision, now, event, actor, None, memory.text)
+    rows.record(Record(entry, memory.partition, moved=event is not Event.ADD))
+    return memory
+
+
+# --- update -----------------------------------------------------------------------------------------------------
+
+
+def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: str, now: datetime) -> Memory:
+    """Apply a patch to a memory and, where it is a document, to its segments (see ``MemoryStore.update``).
+
+    A patch that changes nothing writes nothing.
+    """
+    old = rows.by_id(tenant, prepared.id)
+    if old is None:
+        raise NotFound(f"no memory {prepared.id!r}")
+    if prepared.expected_revision not in (None, old.revision):
+        raise Conflict(f"memory {old.id!r} is at revision {old.revision}, not {prepared.expected_revision}")
+    new = patched(old, prepared.patch)
+    rebuilt = bool(prepared.segments) or prepared.embedding is not None or new.text != old.text
+    if rebuilt:
+        new = replace(new, kind=_kind_after(old, prepared))
+    new = replace(
+        new,
+        content_hash=new.content_hash if prepared.content_hash is None else prepared.content_hash,
+        token_count=new.token_count if prepared.token_count is None else prepared.token_count,
+    )
+    if new == old and not rebuilt:
+        return old
+    segments = _segments(rows, old)
+    mine = {segment.id for segment in segments}
+    for position in range(len(prepared.segments)):
+        if segment_id(old.id, position) not in mine:
+            _refuse_taken(rows, tenant, segment_id(old.id, position))
+    new = _rewrite(rows, old, new, prepared.embedding if rebuilt else UNSET, actor, now)
+    if rebuilt:
+        _replace_segments(rows, new, segments, prepared.segments, actor, now)
+    else:
+        for segment in segments:
+            _patch_segment(rows, segment, prepared.patch, actor, now)
+    return new
+
+
+def patched(memory: Memory, patch: MemoryPatch) -> Memory:
+    """The memory with the patch's fields; metadata key by key, None removes a key (case 73)."""
+    given: dict[str, Any] = {name: value for name in _PATCHED if (value := getattr(patch, name)) is not UNSET}
+    if not isinstance(patch.metadata, Unset):
+        merged = {**memory.metadata, **patch.metadata}
+        given["metadata"] = {key: value for key, value in merged.items() if value is not None}
+    return replace(memory, **given)
+
+
+def _kind_after(old: Memory, prepared: PreparedPatch) -> str:
+    if prepared.embedding is None:
+        return PARENT_KIND
+    return PLAIN_KIND if old.kind == PARENT_KIND else old.kind
+
+
+def _segments(rows: Rows, memory: Memory) -> list[Memory]:
+    return [part for part in rows.parts(memory) if part.kind == SEGMENT_KIND]
+
+
+def _patch_segment(rows: Rows, segment: Memory, patch: MemoryPatch, actor: str, now: datetime) -> None:
+    """What is said of a document holds for its segments, which are what is searched."""
+    new = patched(segment, replace(patch, text=UNSET))
+    if new != segment:
+        _rewrite(rows, segment, replace(new, content_hash=content_hash(new)), UNSET, actor, now)
+
+
+def _replace_segments(
+    rows: Rows, parent: Memory, old: Sequence[Memory], new: Sequence[PreparedDraft], actor: str, now: datetime
+) -> None:
+    """Rewrite segments in place by position, add what is missing, delete the rest."""
+    by_id = {segment.id: segment for segment in old}
+    for position, part in enumerate(new):
+        standing = by_id.pop(segment_id(parent.id, position), None)
+        if standing is None:
+            # Recorded as part of the update: this segment did not stand before it, whatever its creation time says.
+            _insert_segment(rows, part, parent, position, Event.UPDATE, actor, now)
+            continue
+        source = replace(part.draft.source, parent_id=parent.id, position=position)
+        names = (
+            "text",
+            "title",
+            "metadata",
+            "event_at",
+            "valid_from",
+            "valid_to",
+            "expires_at",
+            "importance",
+            "pinned",
+        )
+        values: dict[str, Any] = {name: getattr(part.draft, name) for name in names}
+        changed = replace(
+            standing, source=source, content_hash=part.content_hash, token_count=part.token_count, **values
+        )
+        _rewrite(rows, standing, changed, part.embedding, actor, now)
+    for segment in by_id.values():
+        bury(rows, segment, actor=actor, now=now)
+
+
+def _rewrite(
+    rows: Rows, old: Memory, new: Memory, embedding: Embedded | Unset | None, actor: str, now: datetime
+) -> Memory:
+    moved = not isinstance(embedding, Unset)
+    vector = rows.vector(old) if moved else None
+    new = replace(new, revision=rows.take_revision(), updated_at=now)
+    rows.rewrite(new, embedding)
+    entry = HistoryEntry(old.id, new.revision, now, Event.UPDATE, actor, old.text, new.text, differences(old, new))
+    rows.record(Record(entry, old.partition, old, moved, vector))
+    return new
+
+
+def differences(old: Memory, new: Memory) -> dict[str, tuple[Any, Any]]:
+    """field -> (old, new) as JSON values, without the text."""
+    pairs = ((name, getattr(old, name), getattr(new, name)) for name in _RECORDED)
+    return {name: (_json_value(before), _json_value(after)) for name, before, after in pairs if before != after}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_time(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+# --- delete -----------------------------------------------------------------------------------------------------
+
+
+def delete_memories(rows: Rows, memories: Iterable[Memory], *, actor: str, now: datetime) -> int:
+    """Delete memories with all their parts; how many rows went."""
+    doomed = {memory.number: memory for memory in memories}
+    waiting = list(doomed.values())
+    while waiting:
+        for part in rows.parts(waiting.pop()):
+            if part.number not in doomed:
+                doomed[part.number] = part
+                waiting.append(part)
+    for number in sorted(doomed):
+        bury(rows, doomed[number], actor=actor, now=now)
+    return len(doomed)
+
+
+def bury(rows: Rows, memory: Memory, *, actor: str, now: datetime) -> None:
+    """Put a tombstone in a memory's place; its history keeps what it was (case 106)."""
+    vector = rows.vector(memory)
+    grave = tombstone(memory, revision=rows.take_revision(), now=now)
+    rows.bury(grave)
+    entry = HistoryEntry(memory.id, grave.revision, now, Event.DELETE, actor, memory.text, None)
+    rows.record(Record(entry, memory.partition, memory, True, vector))
+
+
+def tombstone(memory: Memory, *, revision: int, now: datetime) -> Memory:
+    """What is left of a deleted memory: where it was, not what it said.
+
+    Session, parent and position stay, so that a session's next position is never one that was used before.
+    """
+    return Memory(
+        id=memory.id,
+        tenant=memory.tenant,
+        user_id=memory.user_id,
+        bank=memory.bank,
+        kind=memory.kind,
+        text="",
+        created_at=memory.created_at,
+        updated_at=now,
+        content_hash="",
+        revision=revision,
+        session_id=memory.session_id,
+        source=Source(parent_id=memory.source.parent_id, position=memory.source.position),
+        state=MemoryState.DELETED,
+        number=memory.number,
+    )
+
+
+# --- the past ---------------------------------------------------------------------------------------------------
+
+
+def as_they_stood(
+    current: Iterable[tuple[Memory, Vector | None]], later: Iterable[Record], instant: datetime
+) -> list[tuple[Memory, Vector | None]]:
+    """Undo what happened after ``instant``: the indexed memories of one partition as they stood then, by number.
+
+    Args:    current: its memories with their vectors, as they are.
+             later: its records with ``at`` > instant, by revision.
+    A memory counts from its ``created_at``, also where it was written down later; of an id that was used twice,
+    the first life counts until it was deleted.
+    """
+    standing = {memory.id: (memory, vector) for memory, vector in current}
+    by_id: dict[str, list[Record]] = {}
+    for record in later:
+        if record.entry.event is not Event.ADD:
+            by_id.setdefault(record.entry.memory_id, []).append(record)
+    for memory_id, records in by_id.items():
+        before = records[0].before
+        now = standing.pop(memory_id, None)
+        if before is not None:
+            moved = next((record for record in records if record.moved), None)
+            standing[memory_id] = (before, moved.vector if moved else now[1] if now else None)
+    visible = [pair for pair in standing.values() if pair[0].indexed and pair[0].created_at <= instant]
+    return sorted(visible, key=lambda pair: pair[0].number)
+
+
+# --- the access log ---------------------------------------------------------------------------------------------
+
+
+def fold_recalls(
+    rows: Rows,
+    entries: Iterable[RecallEntry],
+    *,
+    step: float,
+    cap: float,
+    weights: Mapping[Signal, float],
+    now: datetime,
+) -> None:
+    """Fold lines of the access log into their memories; lines of memories that are gone say nothing."""
+    for (tenant, memory_id), lines in _by_memory(entries):
+        old = rows.by_id(tenant, memory_id)
+        if old is None:
+            continue
+        new = recalled(old, lines, step=step, cap=cap, weights=weights, now=now)
+        if new != old:
+            rows.touch(replace(new, revision=rows.take_revision()))
+
+
+def recalled(
+    memory: Memory,
+    entries: Sequence[RecallEntry],
+    *,
+    step: float,
+    cap: float,
+    weights: Mapping[Signal, float],
+    now: datetime,
+) -> Memory:
+    """The memory after these recalls: S <- min(cap, S + step * weight) each, one more recall each, the last one's time.
+
+    Signals of weight 0 change nothing. A strength above ``cap`` stays. A time after ``now`` (another machine's clock
+    runs ahead) counts as now, so that no age is negative.
+    Source: MemoryBank 2.3 (M-15), VIMBank (V-30); architecture.md 7.
+    """
+    counted = [entry for entry in entries if weights[entry.signal] > 0]
+    if not counted:
+        return memory
+    grown = memory.strength + step * sum(weights[entry.signal] for entry in counted)
+    times = [min(entry.at, now) for entry in counted]
+    if memory.last_recalled_at is not None:
+        times.append(memory.last_recalled_at)
+    return replace(
+        memory,
+        strength=max(memory.strength, min(cap, grown)),
+        recall_count=memory.recall_count + len(counted),
+        last_recalled_at=max(times),
+    )
+
+
+def _by_memory(entries: Iterable[RecallEntry]) -> Iterator[tuple[tuple[str, str], list[RecallEntry]]]:
+    def key(entry: RecallEntry) -> tuple[str, str]:
+        return entry.tenant, entry.memory_id
+
+    for name, lines in itertools.groupby(sorted(entries, key=key), key):
+        yield name, list(lines)

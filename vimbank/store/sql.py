@@ -1,0 +1,434 @@
+"""The record store on SQLAlchemy Core: MemoryStore and AccessLog on SQLite (architecture.md 3)."""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, inspect, select, text
+
+from vimbank.domain.filters import Filter, matches
+from vimbank.domain.models import (
+    AddResult,
+    Change,
+    HistoryEntry,
+    ListQuery,
+    Memory,
+    MemoryState,
+    Page,
+    Partition,
+    RecallEntry,
+    Scope,
+    Signal,
+    Vector,
+    Vectors,
+)
+from vimbank.domain.times import to_micros
+from vimbank.errors import ConfigError, Conflict
+from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, PreparedPatch, StoreState
+from vimbank.store import reencoding
+from vimbank.store.changes import (
+    RECALL_WEIGHTS,
+    IdSource,
+    add_draft,
+    as_they_stood,
+    delete_memories,
+    fold_recalls,
+    update_memory,
+)
+from vimbank.store.connections import Connections
+from vimbank.store.engine import WRITING, disk_bytes, integrity, open_engine, translated
+from vimbank.store.group_commit import GroupCommit
+from vimbank.store.paging import conditions, cursor_after, number_of
+from vimbank.store.rows import (
+    MEMORY_COLUMNS,
+    entry_from_row,
+    load_identity,
+    load_tokens,
+    load_vector,
+    memory_from_row,
+    record_from_row,
+)
+from vimbank.store.sql_rows import SqlRows
+from vimbank.store.statements import Statements
+from vimbank.store.tables import LIVE, SCHEMA_VERSION, counter, embeddings, encoders, history, memories
+
+__all__ = ["SqlStore", "StoreCounts"]
+
+_SCAN: Final = 2_000  # rows at a time where a filter is evaluated in Python
+_IDS_AT_A_TIME: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCounts:
+    """How many memories there are, deleted ones left out; ``users`` counts users that have any."""
+
+    memories: int
+    users: int
+    by_bank: Mapping[str, int]
+    by_state: Mapping[str, int]
+    by_kind: Mapping[str, int]
+
+
+class SqlStore:
+    """``MemoryStore`` and ``AccessLog``. Thread-safe; several processes may open one SQLite file.
+
+    Beyond the ports: which encoder the store belongs to, its change online, token vectors, counts, soundness.
+    """
+
+    def __init__(self, engine: Engine, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS) -> None:
+        """On an engine whose schema is the newest; ``open`` is the usual way."""
+        self._connections = Connections(engine)
+        self._statements = Statements(engine.dialect)
+        self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
+        self._ids = IdSource()
+        self._weights = recall_weights
+        self._claimed: int | None = None  # the encoder that this process said it uses
+
+    @classmethod
+    def open(
+        cls, url: str, *, busy_timeout_s: float = 30.0, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS
+    ) -> "SqlStore":
+        """Open a store, made or migrated where need be.
+
+        Args:    url: SQLAlchemy URL, ``sqlite:////absolute/path`` or ``sqlite:///relative/path``.
+                 busy_timeout_s: how long a write waits for another process, seconds.
+        Raises:  ConfigError: unusable URL, or a schema newer than this code. BackendUnavailable, BackendRejected.
+        """
+        engine = open_engine(url, busy_timeout_s=busy_timeout_s)
+        with translated():
+            _ensure_schema(engine)
+        return cls(engine, recall_weights=recall_weights)
+
+    def close(self) -> None:
+        """Close all connections; later calls raise BackendRejected."""
+        with translated():
+            self._connections.close()
+
+    # -- writes --
+
+    def add(self, drafts: Sequence[PreparedDraft], *, actor: str, now: datetime) -> list[AddResult | Exception]:
+        """See ``MemoryStore.add``."""
+
+        def write(rows: SqlRows) -> list[AddResult | Exception]:
+            self._check_encoder(rows.counters.encoder)
+            results: list[AddResult | Exception] = []
+            for draft in drafts:
+                try:
+                    results.append(add_draft(rows, draft, actor=actor, now=now))
+                except Conflict as conflict:
+                    results.append(conflict)
+            return results
+
+        return self._commits.run(write) if drafts else []
+
+    def update(self, patch: PreparedPatch, *, tenant: str, actor: str, now: datetime) -> Memory:
+        """See ``MemoryStore.update``. What is patched on a document is patched on its segments."""
+
+        def write(rows: SqlRows) -> Memory:
+            self._check_encoder(rows.counters.encoder)
+            return update_memory(rows, patch, tenant=tenant, actor=actor, now=now)
+
+        return self._commits.run(write)
+
+    def delete(self, tenant: str, ids: Sequence[str], *, actor: str, now: datetime) -> list[str]:
+        """See ``MemoryStore.delete``. Segments of a document and steps of a task run go with it."""
+
+        def write(rows: SqlRows) -> list[str]:
+            found = {memory.id: memory for name in ids if (memory := rows.by_id(tenant, name)) is not None}
+            delete_memories(rows, found.values(), actor=actor, now=now)
+            return list(found)
+
+        return self._commits.run(write) if ids else []
+
+    def delete_scope(self, scope: Scope, *, actor: str, now: datetime) -> int:
+        """See ``MemoryStore.delete_scope``; counts every memory that went, segments too."""
+        wanted = conditions(
+            ListQuery(
+                tenant=scope.tenant,
+                user_id=scope.user_id,
+                bank=scope.bank,
+                agent_id=scope.agent_id,
+                session_id=scope.session_id,
+                state=None,
+            )
+        )
+        query = select(*MEMORY_COLUMNS).where(*wanted)
+
+        def write(rows: SqlRows) -> int:
+            found = [memory_from_row(row) for row in rows.all(query)]
+            return delete_memories(rows, found, actor=actor, now=now)
+
+        return self._commits.run(write)
+
+    # -- reads --
+
+    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        """See ``MemoryStore.get``."""
+        found: dict[str, Memory] = {}
+        for start in range(0, len(ids), _IDS_AT_A_TIME):
+            for row in self._by_ids(tenant, ids[start : start + _IDS_AT_A_TIME]):
+                found[row[2]] = memory_from_row(row)
+        return [found[name] for name in ids if name in found]
+
+    def _by_ids(self, tenant: str, ids: Sequence[str]) -> list[Sequence[Any]]:
+        statement, size = self._statements.by_ids(len(ids))
+        values = {f"id_{place}": ids[min(place, len(ids) - 1)] for place in range(size)}
+        rows: list[Sequence[Any]] = self._connections.read(
+            lambda cursor: statement.run(cursor, tenant=tenant, **values).fetchall()
+        )
+        return rows
+
+    def page(self, query: ListQuery) -> Page:
+        """See ``MemoryStore.page``. With a filter, all that the other conditions leave is read and tried."""
+        after = number_of(query.cursor)
+        wanted = and_(*conditions(query))
+        with self._connections.snapshot() as connection:
+            if query.filter is not None:
+                return _filtered_page(connection, wanted, query.filter, after, query.limit)
+            total = connection.execute(select(func.count()).select_from(memories).where(wanted)).scalar_one()
+            rows = connection.execute(_listing(wanted, after).limit(query.limit + 1)).fetchall()
+        return _page([memory_from_row(row) for row in rows], total, query.limit)
+
+    def state(self) -> StoreState:
+        """See ``MemoryStore.state``."""
+        statement = self._statements.state.sql
+        row = self._connections.read(lambda cursor: cursor.execute(statement).fetchone())
+        return StoreState(row[0], row[1])
+
+    def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
+        """See ``MemoryStore.changes``."""
+        values: dict[str, Any] = {"after": after, "limit": limit}
+        if partition is not None:
+            values |= _in(partition)
+        statement = self._statements.changes if partition is None else self._statements.partition_changes
+        with self._connections.snapshot() as connection:
+            cursor = connection.connection.cursor()
+            return [_change(row) for row in statement.run(cursor, encoder=self._encoder(cursor), **values).fetchall()]
+
+    def live(self, partition: Partition, *, batch: int = 5_000) -> Iterator[list[Change]]:
+        """See ``MemoryStore.live``. The moment is that of the first batch."""
+        with self._connections.snapshot() as connection:
+            cursor = connection.connection.cursor()
+            rows = self._statements.live.run(cursor, encoder=self._encoder(cursor), **_in(partition))
+            while found := rows.fetchmany(batch):
+                yield [_change(row) for row in found]
+
+    def next_position(self, partition: Partition, session_id: str) -> int:
+        """See ``MemoryStore.next_position``. Positions of segments, which count inside their parent, are left out."""
+        values = _in(partition)
+        row = self._connections.read(
+            lambda cursor: self._statements.last_position.run(cursor, session_id=session_id, **values).fetchone()
+        )
+        return 0 if row[0] is None else int(row[0]) + 1
+
+    def partitions(self, tenant: str | None = None) -> list[Partition]:
+        """See ``MemoryStore.partitions``."""
+        columns = (memories.c.tenant, memories.c.user_id, memories.c.bank)
+        query = select(*columns).where(memories.c.state == MemoryState.ACTIVE.value).distinct()
+        if tenant is not None:
+            query = query.where(memories.c.tenant == tenant)
+        with self._connections.snapshot() as connection:
+            return sorted(Partition(*row) for row in connection.execute(query))
+
+    def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
+        """See ``MemoryStore.history``. An id that was deleted and used again has both lives' entries."""
+        query = select(history).where(history.c.tenant == tenant, history.c.memory_id == memory_id)
+        with self._connections.snapshot() as connection:
+            return [entry_from_row(row) for row in connection.execute(query.order_by(history.c.revision))]
+
+    def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
+        """See ``MemoryStore.as_of``. Vectors of an earlier encoder are left out (None)."""
+        later = (
+            select(history)
+            .where(
+                history.c.tenant == partition.tenant,
+                history.c.user_id == partition.user_id,
+                history.c.bank == partition.bank,
+                history.c.at > to_micros(instant),
+            )
+            .order_by(history.c.revision)
+        )
+        with self._connections.snapshot() as connection:
+            cursor = connection.connection.cursor()
+            encoder = self._encoder(cursor)
+            records = [record_from_row(row, encoder) for row in connection.execute(later)]
+            rows = self._statements.standing.run(cursor, encoder=encoder, **_in(partition)).fetchall()
+        current = ((memory_from_row(row), None if row[-1] is None else load_vector(row[-1])) for row in rows)
+        return as_they_stood(current, records, instant)
+
+    def counts(self, tenant: str | None = None, user_id: str | None = None) -> StoreCounts:
+        """Exact counts of a tenant's or user's memories, or of all."""
+        columns = memories.c
+        wanted = [LIVE]
+        if tenant is not None:
+            wanted.append(columns.tenant == tenant)  # type: ignore[arg-type]
+        if user_id is not None:
+            wanted.append(columns.user_id == user_id)  # type: ignore[arg-type]
+        groups = (columns.bank, columns.state, columns.kind)
+        counted = select(*groups, func.count()).where(*wanted).group_by(*groups)
+        owners = select(columns.tenant, columns.user_id).where(*wanted).distinct().subquery()
+        with self._connections.snapshot() as connection:
+            rows = connection.execute(counted).fetchall()
+            users = connection.execute(select(func.count()).select_from(owners)).scalar_one()
+        by: tuple[dict[str, int], ...] = ({}, {}, {})
+        for *names, number in rows:
+            for totals, name in zip(by, names, strict=True):
+                totals[name] = totals.get(name, 0) + number
+        return StoreCounts(sum(by[0].values()), users, *by)
+
+    # -- the access log --
+
+    def append(self, entries: Sequence[RecallEntry]) -> None:
+        """See ``AccessLog.append``."""
+
+        def write(rows: SqlRows) -> None:
+            for entry in entries:
+                rows.put_recall(entry)
+
+        if entries:
+            self._commits.run(write)
+
+    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
+        """See ``AccessLog.fold``; what each signal weighs: ``recall_weights``."""
+
+        def write(rows: SqlRows) -> int:
+            entries = rows.unfolded(limit)
+            fold_recalls(rows, entries, step=step, cap=cap, weights=self._weights, now=now)
+            return len(entries)
+
+        return self._commits.run(write)
+
+    # -- the encoder --
+
+    def encoder_identity(self) -> EncoderIdentity | None:
+        """The encoder whose vectors the store holds; None where none was claimed."""
+        query = select(encoders.c.identity).join(counter, counter.c.encoder == encoders.c.number)
+        with self._connections.snapshot() as connection:
+            found = connection.execute(query).scalar_one_or_none()
+        return None if found is None else load_identity(found)
+
+    def claim_encoder(self, identity: EncoderIdentity) -> None:
+        """Say which encoder this process uses; an empty store is bound to it.
+
+        Raises: ConfigError: the store holds vectors of another one (cases 16, 134), also at equal dimension.
+        """
+        self._claimed = self._commits.run(lambda rows: reencoding.claim(rows, identity))
+
+    def missing_embeddings(self, identity: EncoderIdentity, limit: int) -> list[Memory]:
+        """Up to ``limit`` memories that need an embedding by ``identity`` and have none, by number."""
+        with self._connections.snapshot() as connection:
+            number = connection.execute(reencoding.number_of(identity)).scalar_one_or_none()
+            query = reencoding.missing(-1 if number is None else number).limit(limit)
+            return [memory_from_row(row) for row in connection.execute(query)]
+
+    def put_embeddings(self, identity: EncoderIdentity, embedded: Sequence[tuple[Memory, Embedded]]) -> int:
+        """Keep embeddings for a later switch; how many. Memories whose text has changed meanwhile are left out."""
+        return self._commits.run(lambda rows: reencoding.put(rows, identity, embedded))
+
+    def switch_encoder(self, identity: EncoderIdentity) -> None:
+        """Make ``identity`` the store's encoder: the generation grows, embeddings of all others are dropped.
+
+        Raises: Conflict: some memory has no embedding by it yet; nothing was changed.
+        """
+        self._claimed = self._commits.run(lambda rows: reencoding.switch(rows, identity))
+
+    def token_vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vectors]:
+        """(t, d) float32 token vectors by id, of the memories that have any, to 1/254 of each row's largest number."""
+        query = (
+            select(memories.c.id, embeddings.c.tokens)
+            .join(embeddings, embeddings.c.number == memories.c.number)
+            .join(counter, counter.c.encoder == embeddings.c.encoder)
+            .where(memories.c.tenant == tenant, LIVE, embeddings.c.tokens.is_not(None))
+        )
+        with self._connections.snapshot() as connection:
+            parts = (ids[start : start + _IDS_AT_A_TIME] for start in range(0, len(ids), _IDS_AT_A_TIME))
+            rows = [row for part in parts for row in connection.execute(query.where(memories.c.id.in_(part)))]
+        return {row.id: load_tokens(row.tokens) for row in rows}
+
+    # -- upkeep --
+
+    def disk_bytes(self) -> int:
+        """Bytes that the store takes on the disk."""
+        with self._connections.reading() as connection:
+            return disk_bytes(connection)
+
+    def integrity(self) -> list[str]:
+        """What the engine finds wrong with its file; [] when it is sound. Reads all of it."""
+        with self._connections.reading() as connection:
+            return integrity(connection)
+
+    # -- inside --
+
+    @contextmanager
+    def _transaction(self) -> Iterator[SqlRows]:
+        with self._connections.writing() as cursor:
+            rows = SqlRows(cursor, self._statements, self._ids)
+            yield rows
+            rows.finish()
+
+    def _encoder(self, cursor: Any) -> int:
+        """The store's encoder, which has to be the one that this process uses."""
+        current = int(self._statements.encoder.run(cursor).fetchone()[0])
+        self._check_encoder(current)
+        return current
+
+    def _check_encoder(self, current: int) -> None:
+        if self._claimed is not None and self._claimed != current:
+            raise ConfigError(reencoding.STALE)
+
+
+def _ensure_schema(engine: Engine) -> None:
+    with engine.connect() as connection:
+        if _schema(connection) == SCHEMA_VERSION:
+            return
+    migrate = importlib.import_module("vimbank.store.migrate")  # Alembic takes longer to load than all of the store
+    with engine.connect().execution_options(**WRITING) as connection, connection.begin():
+        found = _schema(connection)  # again: another process may have been quicker
+        if found != SCHEMA_VERSION:
+            migrate.upgrade(connection, found)
+
+
+def _schema(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    return found
+
+
+def _in(partition: Partition) -> dict[str, str]:
+    return {"tenant": partition.tenant, "user_id": partition.user_id, "bank": partition.bank}
+
+
+def _change(row: Sequence[Any]) -> Change:
+    if row[30] == MemoryState.DELETED.value:
+        return Change(row[10], Partition(row[1], row[3], row[4]), row[2], None)
+    vector = None if row[33] is None else load_vector(row[33])
+    return Change(row[10], Partition(row[1], row[3], row[4]), row[2], memory_from_row(row), vector)
+
+
+def _listing(wanted: ColumnElement[bool], after: int) -> Select[Any]:
+    return select(*MEMORY_COLUMNS).where(wanted, memories.c.number > after).order_by(memories.c.number)
+
+
+def _filtered_page(
+    connection: Connection, wanted: ColumnElement[bool], filter_: Filter, after: int, limit: int
+) -> Page:
+    """One pass over everything, since the total has to be exact."""
+    total = 0
+    found: list[Memory] = []
+    rows = connection.execute(_listing(wanted, 0).execution_options(yield_per=_SCAN))
+    for memory in map(memory_from_row, rows):
+        if matches(filter_, memory):
+            total += 1
+            if memory.number > after and len(found) <= limit:
+                found.append(memory)
+    return _page(found, total, limit)
+
+
+def _page(found: Sequence[Memory], total: int, limit: int) -> Page:
+    """``found`` holds one memory more than ``limit`` where there is a next page."""
+    items = found[:limit]
+    return Page(items, total, cursor_after(items[-1].number) if len(found) > limit else None)

@@ -1,0 +1,164 @@
+"""One writing transaction on the tables."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ClauseElement
+
+from vimbank.domain.models import Memory, Partition, RecallEntry, Signal, Unset, Vector
+from vimbank.domain.times import from_micros, to_micros
+from vimbank.ports import Embedded
+from vimbank.store.changes import IdSource, Record
+from vimbank.store.rows import dump_tokens, dump_vector, load_vector, memory_from_row, memory_row, record_row
+from vimbank.store.statements import Statement, Statements
+
+__all__ = ["Counters", "SqlRows"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """The row of ``counter``."""
+
+    revision: int
+    generation: int
+    number: int
+    recall: int
+    folded: int
+    encoder: int
+
+
+class SqlRows:
+    """``changes.Rows`` on a driver's cursor inside an open transaction; ``finish`` before the commit."""
+
+    def __init__(self, cursor: Any, statements: Statements, ids: IdSource) -> None:
+        self._cursor: Final = cursor
+        self._statements: Final = statements
+        self._ids: Final = ids
+        row = statements.read_counter.run(cursor).fetchone()
+        self.counters: Final = Counters(*row[1:])
+        self._before: Final = Counters(*row[1:])
+
+    def finish(self) -> None:
+        """Write the counters back."""
+        counters = self.counters
+        if counters != self._before:
+            self._statements.write_counter.run(
+                self._cursor,
+                new_revision=counters.revision,
+                new_generation=counters.generation,
+                new_number=counters.number,
+                new_recall=counters.recall,
+                new_folded=counters.folded,
+                new_encoder=counters.encoder,
+            )
+
+    # -- changes.Rows --
+
+    def take_revision(self) -> int:
+        self.counters.revision += 1
+        return self.counters.revision
+
+    def take_number(self) -> int:
+        self.counters.number += 1
+        return self.counters.number
+
+    def take_id(self, now: datetime) -> str:
+        return self._ids.take(now)
+
+    def by_id(self, tenant: str, memory_id: str) -> Memory | None:
+        return self._one(self._statements.by_id, tenant=tenant, id=memory_id)
+
+    def by_key(self, tenant: str, key: str) -> Memory | None:
+        return self._one(self._statements.by_key, tenant=tenant, key=key)
+
+    def by_event(self, tenant: str, event_id: str) -> Memory | None:
+        return self._one(self._statements.by_event, tenant=tenant, event_id=event_id)
+
+    def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
+        rows = self._statements.twins.run(self._cursor, content_hash=content_hash).fetchall()
+        same = (
+            memory for row in rows if (memory := memory_from_row(row)).partition == partition and memory.kind == kind
+        )
+        return min(same, key=lambda memory: memory.number, default=None)
+
+    def parts(self, memory: Memory) -> list[Memory]:
+        cursor = self._statements.parts.run(
+            self._cursor, tenant=memory.tenant, user_id=memory.user_id, bank=memory.bank, parent_id=memory.id
+        )
+        return [memory_from_row(row) for row in cursor.fetchall()]
+
+    def vector(self, memory: Memory) -> Vector | None:
+        row = self._statements.vector.run(self._cursor, number=memory.number, encoder=self.counters.encoder).fetchone()
+        return None if row is None else load_vector(row[0])
+
+    def insert(self, memory: Memory, key: str | None, embedding: Embedded | None) -> None:
+        self._statements.insert_memory.run(self._cursor, **memory_row(memory), idempotency_key=key)
+        if embedding is not None:
+            self.put_embedding(memory.number, embedding, self.counters.encoder)
+
+    def rewrite(self, memory: Memory, embedding: Embedded | Unset | None) -> None:
+        columns = {f"new_{name}": value for name, value in memory_row(memory).items()}
+        self._statements.rewrite_memory.run(self._cursor, **columns, at_number=memory.number)
+        if isinstance(embedding, Unset):
+            return
+        # Of every encoder: what a reindex under way has made of the old text is outdated too.
+        self._statements.delete_embeddings.run(self._cursor, number=memory.number)
+        if embedding is not None:
+            self.put_embedding(memory.number, embedding, self.counters.encoder)
+
+    def bury(self, memory: Memory) -> None:
+        self.rewrite(memory, None)
+        self._statements.drop_key.run(self._cursor, at_number=memory.number)
+
+    def touch(self, memory: Memory) -> None:
+        assert memory.last_recalled_at is not None
+        self._statements.touch_memory.run(
+            self._cursor,
+            new_strength=memory.strength,
+            new_recall_count=memory.recall_count,
+            new_last_recalled_at=to_micros(memory.last_recalled_at),
+            new_revision=memory.revision,
+            at_number=memory.number,
+        )
+
+    def record(self, record: Record) -> None:
+        self._statements.insert_record.run(self._cursor, **record_row(record, self.counters.encoder))
+
+    # -- embeddings, the access log --
+
+    def put_embedding(self, number: int, embedding: Embedded, encoder: int) -> None:
+        tokens = None if embedding.token_vectors is None else dump_tokens(embedding.token_vectors)
+        self._statements.insert_embedding.run(
+            self._cursor, encoder=encoder, number=number, vector=dump_vector(embedding.vector), tokens=tokens
+        )
+
+    def put_recall(self, entry: RecallEntry) -> None:
+        self.counters.recall += 1
+        self._statements.insert_recall.run(
+            self._cursor,
+            number=self.counters.recall,
+            tenant=entry.tenant,
+            memory_id=entry.memory_id,
+            at=to_micros(entry.at),
+            signal=entry.signal.value,
+        )
+
+    def unfolded(self, limit: int) -> list[RecallEntry]:
+        """The oldest lines of the access log that were not folded in; they count as folded from here on."""
+        rows = self._statements.read_recalls.run(self._cursor, after=self.counters.folded, limit=limit).fetchall()
+        if rows:
+            self.counters.folded = rows[-1][0]
+        return [RecallEntry(row[1], row[2], from_micros(row[3]), Signal(row[4]), row[0]) for row in rows]
+
+    def add_encoder(self, number: int, identity: str) -> None:
+        self._statements.insert_encoder.run(self._cursor, number=number, identity=identity)
+
+    def all(self, clause: ClauseElement, *, fetch: bool = True) -> list[Any]:
+        """Run a statement that is not worth keeping; its rows."""
+        cursor = self._statements.of(clause).run(self._cursor)
+        return list(cursor.fetchall()) if fetch else []
+
+    def _one(self, statement: Statement, **values: Any) -> Memory | None:
+        row = statement.run(self._cursor, **values).fetchone()
+        return None if row is None else memory_from_row(row)

@@ -1,0 +1,146 @@
+"""Core statements compiled once a dialect and run on the driver's own cursor.
+
+SQLAlchemy compiles and caches, but each execution through it costs about ten times the query itself when the query is
+one row by its key. These run for every add and every search.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, select, text, update
+from sqlalchemy.sql import Select
+
+from vimbank.store.rows import MEMORY_COLUMNS
+from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories, recalls
+
+__all__ = ["Statement", "Statements"]
+
+ACTIVE: Final = text("state = 'active'")  # literally, as the partial index says it
+INDEXED: Final = text("state = 'active' AND kind <> 'document'")  # Memory.indexed
+
+
+class Statement:
+    """One compiled statement; parameters by name."""
+
+    __slots__ = ("_fixed", "_names", "sql")
+
+    def __init__(self, clause: ClauseElement, dialect: Dialect) -> None:
+        compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+        self.sql = str(compiled)
+        self._names: list[str] | None = getattr(compiled, "positiontup", None)
+        self._fixed = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+
+    def bind(self, values: Mapping[str, Any]) -> Any:
+        """The parameters as the driver takes them."""
+        given = {**self._fixed, **values} if self._fixed else values
+        return given if self._names is None else [given[name] for name in self._names]
+
+    def run(self, cursor: Any, **values: Any) -> Any:
+        """Execute on a driver's cursor; the cursor."""
+        cursor.execute(self.sql, self.bind(values))
+        return cursor
+
+    def run_many(self, cursor: Any, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Execute once a row."""
+        cursor.executemany(self.sql, [self.bind(row) for row in rows])
+
+
+def _memory(*conditions: Any) -> Select[Any]:
+    return select(*MEMORY_COLUMNS).where(*conditions)
+
+
+def _given(name: str) -> Any:
+    return bindparam(name, required=True)
+
+
+class Statements:
+    """All statements that run often, for one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        def compiled(clause: ClauseElement) -> Statement:
+            return Statement(clause, dialect)
+
+        self._dialect = dialect
+        self._by_ids: dict[int, Statement] = {}
+        of_tenant = memories.c.tenant == _given("tenant")
+        in_partition = (
+            of_tenant,
+            memories.c.user_id == _given("user_id"),
+            memories.c.bank == _given("bank"),
+        )
+        numbered = memories.c.number == _given("at_number")
+        self.read_counter = compiled(select(counter).with_for_update())
+        self.state = compiled(select(counter.c.revision, counter.c.generation))
+        self.encoder = compiled(select(counter.c.encoder))
+        self.write_counter = compiled(
+            update(counter).values(
+                {column: _given(f"new_{column.name}") for column in counter.c if column.name != "one"}
+            )
+        )
+        self.by_id = compiled(_memory(of_tenant, memories.c.id == _given("id"), LIVE))
+        self.by_key = compiled(_memory(of_tenant, memories.c.idempotency_key == _given("key")))
+        self.by_event = compiled(_memory(of_tenant, memories.c.event_id == _given("event_id")))
+        # By the hash alone: with the partition beside it the planner would rather walk the partition.
+        self.twins = compiled(_memory(memories.c.content_hash == _given("content_hash"), ACTIVE))
+        self.parts = compiled(
+            _memory(*in_partition, memories.c.parent_id == _given("parent_id"), LIVE).order_by(memories.c.number)
+        )
+        self.insert_memory = compiled(insert(memories).values({c: _given(c.name) for c in memories.c}))
+        rewritten = [column for column in MEMORY_COLUMNS if column.name != "number"]
+        self.rewrite_memory = compiled(
+            update(memories).values({c: _given(f"new_{c.name}") for c in rewritten}).where(numbered)
+        )
+        self.drop_key = compiled(update(memories).values(idempotency_key=None).where(numbered))
+        self.touch_memory = compiled(
+            update(memories)
+            .values(
+                {
+                    memories.c[name]: _given(f"new_{name}")
+                    for name in ("strength", "recall_count", "last_recalled_at", "revision")
+                }
+            )
+            .where(numbered)
+        )
+        self.insert_embedding = compiled(insert(embeddings).values({c: _given(c.name) for c in embeddings.c}))
+        self.delete_embeddings = compiled(delete(embeddings).where(embeddings.c.number == _given("number")))
+        self.vector = compiled(
+            select(embeddings.c.vector).where(
+                embeddings.c.number == _given("number"), embeddings.c.encoder == _given("encoder")
+            )
+        )
+        self.insert_record = compiled(insert(history).values({c: _given(c.name) for c in history.c}))
+        self.insert_recall = compiled(insert(recalls).values({c: _given(c.name) for c in recalls.c}))
+        self.read_recalls = compiled(
+            select(recalls).where(recalls.c.number > _given("after")).order_by(recalls.c.number).limit(_given("limit"))
+        )
+        self.insert_encoder = compiled(insert(encoders).values({c: _given(c.name) for c in encoders.c}))
+        mine = (embeddings.c.number == memories.c.number) & (embeddings.c.encoder == _given("encoder"))
+        with_vector = select(*MEMORY_COLUMNS, embeddings.c.vector).select_from(memories.outerjoin(embeddings, mine))
+        newer = (
+            with_vector.where(memories.c.revision > _given("after"))
+            .order_by(memories.c.revision)
+            .limit(_given("limit"))
+        )
+        self.changes = compiled(newer)
+        self.partition_changes = compiled(newer.where(*in_partition))
+        self.live = compiled(with_vector.where(*in_partition, INDEXED).order_by(memories.c.number))
+        self.standing = compiled(with_vector.where(*in_partition, LIVE).order_by(memories.c.number))
+        self.last_position = compiled(
+            select(func.max(memories.c.position)).where(
+                *in_partition, memories.c.session_id == _given("session_id"), memories.c.parent_id.is_(None)
+            )
+        )
+
+    def of(self, clause: ClauseElement) -> Statement:
+        """A statement for one use."""
+        return Statement(clause, self._dialect)
+
+    def by_ids(self, count: int) -> tuple[Statement, int]:
+        """A statement for ``count`` ids, and how many it takes (``id_0`` …): the next power of two."""
+        size = 1 << max(0, count - 1).bit_length()
+        statement = self._by_ids.get(size)
+        if statement is None:
+            wanted = memories.c.id.in_([_given(f"id_{place}") for place in range(size)])
+            statement = Statement(_memory(memories.c.tenant == _given("tenant"), wanted, LIVE), self._dialect)
+            self._by_ids[size] = statement
+        return statement, size

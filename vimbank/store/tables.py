@@ -1,0 +1,170 @@
+"""The tables, as the newest migration leaves them. Times are microseconds since the epoch, UTC; JSON is text.
+
+A row whose state is ``deleted`` is a tombstone: the feed needs it, nothing else does. Ids, keys and event ids are
+unique among the others only, so a deleted id may be used again and both lives keep their own row.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+__all__ = [
+    "LIVE",
+    "SCHEMA_VERSION",
+    "counter",
+    "embeddings",
+    "encoders",
+    "history",
+    "memories",
+    "metadata",
+    "recalls",
+]
+
+SCHEMA_VERSION: Final = "0001"
+"""The newest migration; a store at another one is migrated, or refused when this code does not know it."""
+
+metadata: Final = MetaData()
+
+LIVE: Final = text("state <> 'deleted'")
+# In words of the partial indexes: an engine uses such an index only where the query repeats its condition literally.
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite's row id has to be called INTEGER
+
+counter: Final = Table(
+    "counter",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),  # always 1: the table has one row
+    Column("revision", BigInteger, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),  # last given to a memory
+    Column("recall", BigInteger, nullable=False),  # last given to a line of the access log
+    Column("folded", BigInteger, nullable=False),  # last line of the access log that was folded in
+    Column("encoder", Integer, nullable=False),  # the current encoder, 0: not named yet
+    comment="Read and written inside each writing transaction, so all sequences are gap-free, in commit order.",
+)
+
+encoders: Final = Table(
+    "encoders",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("identity", Text, nullable=False, unique=True),
+)
+
+memories: Final = Table(
+    "memories",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("tenant", String, nullable=False),
+    Column("id", String, nullable=False),
+    Column("user_id", String, nullable=False),
+    Column("bank", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("title", Text),
+    Column("speaker", String),
+    Column("agent_id", String),
+    Column("session_id", String),
+    Column("metadata", Text, nullable=False),
+    Column("parent_id", String),
+    Column("position", BigInteger),
+    Column("start_offset", BigInteger),
+    Column("end_offset", BigInteger),
+    Column("event_id", String),
+    Column("event_at", BigInteger),
+    Column("valid_from", BigInteger),
+    Column("valid_to", BigInteger),
+    Column("expires_at", BigInteger),
+    Column("importance", Double),
+    Column("pinned", Boolean, nullable=False),
+    Column("strength", Double, nullable=False),
+    Column("recall_count", BigInteger, nullable=False),
+    Column("last_recalled_at", BigInteger),
+    Column("state", String, nullable=False),
+    Column("superseded_by", String),
+    Column("token_count", BigInteger, nullable=False),
+    Column("idempotency_key", String),
+)
+
+
+def _index(name: str, *columns: str, where: str | None = None, unique: bool = False) -> None:
+    condition = None if where is None else text(where)
+    Index(
+        name,
+        *(memories.c[column] for column in columns),
+        unique=unique,
+        sqlite_where=condition,
+        postgresql_where=condition,
+    )
+
+
+_index("memories_id", "tenant", "id", where=LIVE.text, unique=True)
+_index("memories_key", "tenant", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
+_index("memories_event", "tenant", "event_id", where="event_id IS NOT NULL", unique=True)
+_index("memories_revision", "revision", unique=True)
+_index("memories_partition_revision", "tenant", "user_id", "bank", "revision")
+_index("memories_partition_state", "tenant", "user_id", "bank", "state", "number")
+_index("memories_content", "content_hash", where="state = 'active'")
+_index("memories_parent", "tenant", "user_id", "bank", "parent_id", where="parent_id IS NOT NULL")
+_index("memories_session", "tenant", "user_id", "bank", "session_id", "position", where="session_id IS NOT NULL")
+
+embeddings: Final = Table(
+    "embeddings",
+    metadata,
+    Column("encoder", Integer, nullable=False),
+    Column("number", _NUMBER, ForeignKey("memories.number", ondelete="CASCADE"), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("tokens", LargeBinary),
+    PrimaryKeyConstraint("number", "encoder"),
+    comment="Apart from the memories, so that listings carry no vectors and a second encoder can be filled online.",
+)
+
+history: Final = Table(
+    "history",
+    metadata,
+    Column("revision", _NUMBER, primary_key=True, autoincrement=False),
+    Column("tenant", String, nullable=False),
+    Column("user_id", String, nullable=False),
+    Column("bank", String, nullable=False),
+    Column("memory_id", String, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("event", String, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("old_text", Text),
+    Column("new_text", Text),
+    Column("changes", Text, nullable=False),
+    Column("before", Text),  # the whole memory before an update or deletion, without its text
+    Column("moved", Boolean, nullable=False),  # whether the embedding changed or went with it
+    Column("old_vector", LargeBinary),
+    Column("old_encoder", Integer),
+)
+Index("history_memory", history.c.tenant, history.c.memory_id, history.c.revision)
+Index("history_partition", history.c.tenant, history.c.user_id, history.c.bank, history.c.at)
+
+recalls: Final = Table(
+    "recalls",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("tenant", String, nullable=False),
+    Column("memory_id", String, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("signal", String, nullable=False),
+)
