@@ -393,6 +393,13 @@ def _scalar(kind: AttributeType | None, value: object, place: str) -> object:
     found = _scalar_type(value)
     if found is None or (kind is not None and found != kind):
         raise InvalidInput.of(place, f"must be {_TYPE_WORDS[kind] if kind else 'a string, a number, true or false'}")
-    if isinstance(value, float) and not math.isfinite(value):
+    if found == "number" and not _is_finite(cast(float, value)):
         raise InvalidInput.of(place, "must be a finite number")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the floats that columns hold
+        return False

@@ -1,7 +1,9 @@
 """One partition's in-process index: roster, dense and sparse index, row for row the same memories."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -15,7 +17,13 @@ from vimbank.ports import Arrays, DenseIndex, SparseIndex
 
 __all__ = ["LocalPartition"]
 
-_LEGS = ("roster", "dense", "sparse")
+_T = TypeVar("_T")
+
+_LEGS: Final = ("roster", "dense", "sparse")
+_COMPARED_ROWS: Final = 4_096
+_COMPARED_TERMS: Final = 256
+_VECTOR_TOLERANCE: Final = 1e-5
+_SCORE_TOLERANCE: Final = 1e-9
 
 
 class LocalPartition:
@@ -38,6 +46,7 @@ class LocalPartition:
         self.sparse = sparse
         self.cursor = 0
         self._analyze = analyze
+        self._empty_sparse = copy.deepcopy(sparse)  # for `compare`
         self._roster = Roster()
 
     @property
@@ -98,7 +107,8 @@ class LocalPartition:
         A memory that is indexed replaces its former state; one that is not, and a tombstone, leaves. A change that
         is not newer than the row it speaks of is skipped, so applying twice changes nothing.
 
-        Raises:  InvalidInput: a vector of another dimension, or not finite; nothing was changed.
+        Raises:  InvalidInput: a vector of another dimension, or not finite. What came before it may be applied, the
+                     legs agree, and the changes can be applied again once it is mended.
         """
         newest: dict[str, Change] = {}
         for change in changes:
@@ -106,7 +116,7 @@ class LocalPartition:
                 newest[change.id] = change
         wanted = [change for change in newest.values() if not self._is_stale(change)]
         added = [change for change in wanted if _is_indexed(change) and self._roster.row(change.id) is None]
-        # New rows first: only they come in numbers, and a bad vector among them must leave everything as it was.
+        # New rows go in together, which each leg does much faster than one by one.
         self._append(added)
         fresh = {change.id for change in added}
         for change in wanted:
@@ -192,8 +202,11 @@ class LocalPartition:
         problems += [f"{one}: in the index but not in the store" for one in here if one not in known]
         shared = [(row, known[one]) for row, one in enumerate(here) if one in known]
         problems += self._stale_rows(shared)
-        problems += self._wrong_vectors([pair for pair in shared if pair[0] < len(self.dense)])
-        problems += self._wrong_terms([pair for pair in shared if pair[0] < len(self.sparse)])
+        if len(self.dense) == len(here):
+            problems += self._wrong_vectors(shared)
+        # Each row's score depends on all rows: where ids differ there is nothing to compare it with.
+        if len(self.sparse) == len(here) == len(shared) == len(known):
+            problems += self._wrong_terms(shared)
         return problems
 
     def _stale_rows(self, rows: Sequence[tuple[int, Change]]) -> list[str]:
@@ -206,29 +219,35 @@ class LocalPartition:
 
     def _wrong_vectors(self, rows: Sequence[tuple[int, Change]]) -> list[str]:
         problems = []
-        for row, change in rows:
-            held, wanted = self.dense.vectors(np.array([row]))[0], self._vector(change)
-            length = float(np.linalg.norm(wanted))
-            if not np.allclose(held, wanted / length if length else wanted, atol=1e-5):
-                problems.append(f"{change.id}: the dense leg holds another vector")
+        for batch in _batches(rows, _COMPARED_ROWS):
+            held = self.dense.vectors(np.array([row for row, _ in batch], dtype=np.int64))
+            wanted = np.stack([self._vector(change) for _, change in batch])
+            lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
+            wrong = np.abs(held * np.where(lengths > 0, lengths, 1) - wanted).max(axis=1) > _VECTOR_TOLERANCE
+            problems += [
+                f"{change.id}: the dense leg holds another vector"
+                for (_, change), is_wrong in zip(batch, wrong.tolist(), strict=True)
+                if is_wrong
+            ]
         return problems
 
     def _wrong_terms(self, rows: Sequence[tuple[int, Change]]) -> list[str]:
-        """Which rows each term of the store's texts finds, against the rows whose text has it."""
-        bearers: dict[str, set[int]] = {}
-        for row, change in rows:
-            if change.memory is not None:
-                for term in self._terms(change.memory):
-                    bearers.setdefault(term, set()).add(row)
-        wrong: dict[int, str] = {}
-        for term, expected in bearers.items():
-            found = set(np.flatnonzero(self.sparse.score([term]).scores).tolist())
-            wrong.update(dict.fromkeys(found ^ expected, term))
-        return [
-            f"{change.id}: the sparse leg disagrees about the term {wrong[row]!r}"
-            for row, change in rows
-            if row in wrong
-        ]
+        """Compares the scores of every term with those of an index made anew of the same rows in the same order.
+
+        Many terms share a query, so that the work grows with the rows and not with rows times terms.
+        """
+        documents = [self._terms(change.memory) for _, change in rows if change.memory is not None]
+        anew = copy.deepcopy(self._empty_sparse)
+        anew.append(documents)
+        vocabulary = list(dict.fromkeys(term for document in documents for term in document))
+        wrong = np.zeros(len(rows), dtype=np.bool_)
+        for terms in _batches(vocabulary, _COMPARED_TERMS):
+            wrong |= np.abs(self.sparse.score(terms).scores - anew.score(terms).scores) > _SCORE_TOLERANCE
+        return [f"{rows[at][1].id}: the sparse leg holds other terms" for at in np.flatnonzero(wrong).tolist()]
+
+
+def _batches(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _is_indexed(change: Change) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 
@@ -296,11 +297,7 @@ class Roster:
 
     def _leave(self, row: int) -> None:
         self._leave_place(row)
-        for key in self._title_keys(row):
-            bearers = self._titles[key] if self._titles else []
-            bearers.remove(row)
-            if not bearers and self._titles:
-                del self._titles[key]
+        self._leave_title(row)
 
     def _place(self, row: int) -> int | None:
         group, position = self._numbers[_AT["group"], row], self._numbers[_AT["position"], row]
@@ -325,15 +322,22 @@ class Roster:
             del self._places[place]
 
     def _enter_title(self, row: int) -> None:
+        if self._titles is None:
+            return
         for key in self._title_keys(row):
-            if self._titles is not None:
-                self._titles.setdefault(key, []).append(row)
+            self._titles.setdefault(key, []).append(row)
+
+    def _leave_title(self, row: int) -> None:
+        if self._titles is None:
+            return
+        for key in self._title_keys(row):
+            self._titles[key].remove(row)
+            if not self._titles[key]:
+                del self._titles[key]
 
     def _title_keys(self, row: int) -> Iterable[str]:
-        if self._titles is None or (title := self._texts["title"].value(row)) is None:
-            return ()
-        keys = (normalise_title(str(title)), normalise_title(_SUFFIX.sub("", str(title))))
-        return dict.fromkeys(key for key in keys if key)
+        title = self._texts["title"].value(row)
+        return () if title is None else _normal_titles(str(title))
 
     # -- saved form --
 
@@ -411,6 +415,13 @@ def _seconds(moment: datetime | None) -> float:
 def _text(memory: Memory, name: str) -> str | None:
     value = getattr(memory.source if name in ("parent_id", "event_id") else memory, name)
     return None if value is None else str(value)
+
+
+@lru_cache(maxsize=4_096)
+def _normal_titles(title: str) -> tuple[str, ...]:
+    """The title and, where it ends in parentheses, the title without them; cached as a document's parts share it."""
+    keys = (normalise_title(title), normalise_title(_SUFFIX.sub("", title)))
+    return tuple(dict.fromkeys(key for key in keys if key))
 
 
 def _has_place(group: Any, position: Any) -> Any:
