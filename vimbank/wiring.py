@@ -29,7 +29,7 @@ from vimbank.ingestion.prepare import Limits
 from vimbank.ports import Clock, DenseIndex, Encoder, SparseIndex
 from vimbank.retrieval.pipeline import Pipeline
 from vimbank.service import MemoryService
-from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings
+from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings, load_settings
 from vimbank.store.sql import SqlStore
 
 __all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "utc_now"]
@@ -42,19 +42,28 @@ def utc_now() -> datetime:
 
 def open_folder(data_dir: str | Path, **settings: Any) -> MemoryService:
     """``MemoryService.open``: settings from the arguments, then the environment, then the defaults."""
-    return open_service(Settings(data_dir=Path(data_dir), **settings))
+    return open_service(load_settings(data_dir=Path(data_dir), **settings))
 
 
-def open_service(settings: Settings, *, clock: Clock = utc_now, encoder: Encoder | None = None) -> MemoryService:
+def open_service(
+    settings: Settings, *, clock: Clock = utc_now, encoder: Encoder | None = None, claim: bool = True
+) -> MemoryService:
     """Everything put together. ``encoder`` replaces the one that the settings name.
 
-    Raises ConfigError where the store was built with another encoder (cases 16, 134).
+    Without ``claim`` a store of another encoder is opened, too: for ``MemoryService.reindex`` alone, as searches
+    would compare vectors of two encoders.
+
+    Raises ConfigError where the store was built with another encoder (cases 16, 134), or the folder cannot be made.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ConfigError(f"the data folder {settings.data_dir} cannot be used: {exc.strerror}") from exc
     chosen = encoder if encoder is not None else open_encoder(settings.encoder)
     store = SqlStore.open(_store_url(settings), busy_timeout_s=settings.store.busy_timeout_s)
     try:
-        store.claim_encoder(chosen.identity)
+        if claim:
+            store.claim_encoder(chosen.identity)
     except ConfigError:
         store.close()
         raise
