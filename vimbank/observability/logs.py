@@ -22,7 +22,8 @@ FIELDS_KEY: Final = "fields"
 def set_up_logging(level: str = "INFO", format: LogFormat = "text") -> None:
     """Send every log of the process to standard error; calling it again replaces what it set up before.
 
-    Args:    level: least severe level shown: DEBUG, INFO, WARNING or ERROR.  format: text or json.
+    Args:    level: least severe level shown: DEBUG, INFO, WARNING or ERROR; of libraries WARNING at least.
+             format: text or json.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.set_name("vimbank")
@@ -31,7 +32,9 @@ def set_up_logging(level: str = "INFO", format: LogFormat = "text") -> None:
     for old in [old for old in root.handlers if old.get_name() == "vimbank"]:
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level)
+    # Of libraries only what matters: their notes on themselves would be the first lines of every short command.
+    root.setLevel(level if level == "ERROR" else "WARNING")
+    logging.getLogger("vimbank").setLevel(level)
 
 
 class _TextFormatter(logging.Formatter):
