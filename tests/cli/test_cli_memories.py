@@ -20,7 +20,11 @@ def test_add_prints_the_id_and_get_shows_the_memory(vimbank: Vimbank) -> None:
     shown = vimbank("get", added.out.strip())
     assert shown.code == 0
     assert shown.out.endswith("\n\nAna likes tea\n")
-    assert 'metadata       {"topic": "taste"}' in shown.out
+    fields = dict(line.split(maxsplit=1) for line in shown.out.partition("\n\n")[0].splitlines())
+    assert fields["metadata"] == '{"topic": "taste"}'
+    assert (fields["user_id"], fields["bank"], fields["pinned"]) == ("ana", "dialog", "no")
+    assert "title" not in fields
+    assert "source" not in fields
 
 
 def test_add_reads_standard_input(vimbank: Vimbank) -> None:

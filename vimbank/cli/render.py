@@ -3,14 +3,15 @@
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from vimbank.cli.records import memory_record, plain
 from vimbank.domain.models import Explanation, HistoryEntry, Memory, Page, Recall
 
 __all__ = ["first_line", "render_history", "render_memory", "render_page", "render_recall", "render_record", "table"]
 
-SCORE_DIGITS = 4
+SCORE_DIGITS: Final = 4
+_NOTHING: Final[Sequence[Any]] = (None, {}, [])
 
 
 def table(rows: Iterable[Sequence[str]], *, heading: Sequence[str] = ()) -> str:
@@ -97,8 +98,8 @@ def render_memory(memory: Memory) -> str:
 
 def render_record(record: Mapping[str, Any]) -> str:
     """A flat table of a record's fields, those without a value left out; what is nested as compact JSON."""
-    rows = [(name, _cell(value)) for name, value in record.items() if value not in (None, {}, [])]
-    return table(rows)
+    given = {name: _without_nothing(value) for name, value in record.items()}
+    return table((name, _cell(value)) for name, value in given.items() if value not in _NOTHING)
 
 
 def render_history(entries: Sequence[HistoryEntry], *, width: int) -> str:
@@ -113,10 +114,13 @@ def render_history(entries: Sequence[HistoryEntry], *, width: int) -> str:
     return table(rows, heading=("at", "event", "revision", "actor", "text"))
 
 
+def _without_nothing(value: Any) -> Any:
+    """A mapping without the entries that have no value; anything else as it is."""
+    return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else value
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, Mapping | list):
-        if isinstance(value, Mapping):
-            value = {key: item for key, item in value.items() if item is not None}
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "yes" if value else "no"
