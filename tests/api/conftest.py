@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,50 @@ from vimbank.service import MemoryService
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
 
-KEYS = [
-    {"key": "key-a", "tenant": "a", "role": "admin"},
-    {"key": "key-a-write", "tenant": "a", "role": "write"},
-    {"key": "key-a-read", "tenant": "a", "role": "read"},
-    {"key": "key-b", "tenant": "b", "role": "admin"},
-]
+TENANTS = 600
+"""How many tests there can be; each takes the next number."""
 
 ClientFor = Callable[[str], TestClient]
+Hook = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """The tenants a and b of one test."""
+
+    number: int
+
+    @property
+    def a(self) -> str:
+        return f"a{self.number}"
+
+    @property
+    def b(self) -> str:
+        return f"b{self.number}"
+
+    def key(self, kind: str) -> str:
+        """The key of a kind: a, a-write, a-read, b."""
+        return f"key-{kind}-{self.number}"
+
+
+def keys_of(number: int) -> list[dict[str, str]]:
+    """The keys of one test's tenants."""
+    tenants = Tenants(number)
+    return [
+        {"key": tenants.key("a"), "tenant": tenants.a, "role": "admin"},
+        {"key": tenants.key("a-write"), "tenant": tenants.a, "role": "write"},
+        {"key": tenants.key("a-read"), "tenant": tenants.a, "role": "read"},
+        {"key": tenants.key("b"), "tenant": tenants.b, "role": "admin"},
+    ]
 
 
 def settings_in(folder: Path, **given: Any) -> Settings:
-    """Settings of a test: a folder of its own, the hashing encoder, keys of two tenants."""
-    api = {"keys": KEYS, "port": 0, **given.pop("api", {})}
+    """Settings of a test: a folder of its own, the hashing encoder, the keys of number 0."""
+    api = {"keys": keys_of(0), "port": 0, **given.pop("api", {})}
     return Settings(data_dir=folder / "data", encoder={"kind": "hashing"}, api=api, **given)
 
 
-def documented(app: FastAPI) -> Callable[[Any], None]:
+def documented(app: FastAPI) -> Hook:
     """A hook that fails where an answer has a status, or a media type, that the OpenAPI document does not name."""
     document = app.openapi()
     templates = {re.compile(re.sub(r"\{\w+\}", ".*", path)): routes for path, routes in document["paths"].items()}
@@ -49,36 +77,58 @@ def documented(app: FastAPI) -> Callable[[Any], None]:
     return check
 
 
-def client_of(app: FastAPI, key: str | None) -> TestClient:
-    """A client that sends ``key``."""
+def client_of(app: FastAPI, key: str | None, hook: Hook | None = None) -> TestClient:
+    """A client that sends ``key``, and whose answers are held against the document."""
     client = TestClient(app, headers={"Authorization": f"Bearer {key}"} if key else {})
-    client.event_hooks = {"request": [], "response": [documented(app)]}
+    client.event_hooks = {"request": [], "response": [hook or documented(app)]}
     return client
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return settings_in(tmp_path)
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return settings_in(
+        tmp_path_factory.mktemp("api"), api={"keys": [key for n in range(TENANTS) for key in keys_of(n)]}
+    )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def stored(settings: Settings) -> Iterator[MemoryService]:
-    """The service behind the clients."""
+    """The service behind the clients; opened once, as each test has tenants of its own."""
     with open_service(settings) as opened:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def app(stored: MemoryService, settings: Settings) -> FastAPI:
+    return create_app(stored, settings)
+
+
+@pytest.fixture(scope="session")
+def hook(app: FastAPI) -> Hook:
+    return documented(app)
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return iter(range(TENANTS))
+
+
 @pytest.fixture
-def client_for(stored: MemoryService, settings: Settings) -> ClientFor:
-    """Clients by key."""
-    app = create_app(stored, settings)
-    return lambda key: client_of(app, key)
+def tenants(numbers: Iterator[int]) -> Tenants:
+    """Two tenants that no other test uses."""
+    return Tenants(next(numbers))
+
+
+@pytest.fixture
+def client_for(app: FastAPI, hook: Hook, tenants: Tenants) -> ClientFor:
+    """Clients by kind of key: a, a-write, a-read, b; none for an empty kind."""
+    return lambda kind: client_of(app, tenants.key(kind) if kind else None, hook)
 
 
 @pytest.fixture
 def client(client_for: ClientFor) -> TestClient:
     """The administrator of tenant a."""
-    return client_for("key-a")
+    return client_for("a")
 
 
 def add(client: TestClient, text: str, user_id: str = "alice", bank: str = "dialog", **given: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import KEYS, ClientFor, add, client_of, fields_of, settings_in
+from tests.api.conftest import ClientFor, Tenants, add, client_of, fields_of, settings_in
 from vimbank.api.app import create_app
 from vimbank.api.auth import is_loopback
 from vimbank.errors import BackendUnavailable, ConfigError
@@ -33,21 +33,21 @@ from vimbank.settings import ApiSettings, Settings
         {"keys": [{"key": "k", "tenant": "a"}, {"key": "k", "tenant": "b"}]},
     ],
 )
-def test_a_server_does_not_start_open_case_67(service: MemoryService, api: dict[str, Any]) -> None:
+def test_a_server_does_not_start_open_case_67(stored: MemoryService, api: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        create_app(service, Settings(api=ApiSettings(**api)))
+        create_app(stored, Settings(api=ApiSettings(**api)))
 
 
-def test_on_loopback_a_switch_opens_it_for_the_default_tenant_case_67(service: MemoryService) -> None:
-    client = client_of(create_app(service, Settings(api=ApiSettings(allow_anonymous=True))), None)
+def test_on_loopback_a_switch_opens_it_for_the_default_tenant_case_67(stored: MemoryService) -> None:
+    client = client_of(create_app(stored, Settings(api=ApiSettings(allow_anonymous=True))), None)
     memory_id = add(client, "tea")
-    assert service.get("default", memory_id).text == "tea"
+    assert stored.get("default", memory_id).text == "tea"
     assert client.delete("/v1/memories", params={"user_id": "alice"}).status_code == 200
 
 
-def test_keys_are_needed_even_where_the_switch_is_set(service: MemoryService) -> None:
+def test_keys_are_needed_even_where_the_switch_is_set(stored: MemoryService) -> None:
     api = ApiSettings(allow_anonymous=True, keys=[{"key": "k"}])
-    client = client_of(create_app(service, Settings(api=api)), None)
+    client = client_of(create_app(stored, Settings(api=api)), None)
     assert client.get("/v1/memories").status_code == 401
 
 
@@ -75,11 +75,11 @@ def test_loopback_is_told_from_the_rest(host: str, expected: bool) -> None:
         {},
         {"Authorization": "Bearer nope"},
         {"Authorization": "Bearer "},
-        {"Authorization": "key-a"},
-        {"Authorization": "Basic key-a"},
-        {"X-API-Key": "key-a2"},
+        {"Authorization": "key-a-0"},
+        {"Authorization": "Basic key-a-0"},
+        {"X-API-Key": "key-a-0x"},
         {"X-API-Key": ""},
-        {"Authorization": "Bearer nope", "X-API-Key": "key-a"},
+        {"Authorization": "Bearer nope", "X-API-Key": "key-a-0"},
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/memories", "/v1/search", "/v1/stats", "/nowhere"])
@@ -91,7 +91,7 @@ def test_no_valid_key_no_answer(client_for: ClientFor, headers: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Authorization": "bearer key-a"}, {"X-API-Key": "key-a"}, {"x-api-key": " key-a "}]
+    "headers", [{"Authorization": "bearer key-a-0"}, {"X-API-Key": "key-a-0"}, {"x-api-key": " key-a-0 "}]
 )
 def test_a_key_comes_in_either_header(client_for: ClientFor, headers: dict[str, str]) -> None:
     assert client_for("").get("/v1/memories", headers=headers).status_code == 200
@@ -184,7 +184,7 @@ def test_json_under_another_name_is_refused(client: TestClient) -> None:
 @pytest.fixture
 def small(tmp_path: Path, stored: MemoryService) -> TestClient:
     """A client of a server that takes 1,000 bytes a body."""
-    return client_of(create_app(stored, settings_in(tmp_path, api={"max_body_mb": 0.001})), "key-a")
+    return client_of(create_app(stored, settings_in(tmp_path, api={"max_body_mb": 0.001})), Tenants(0).key("a"))
 
 
 def test_a_body_too_large_is_413_announced_or_not(small: TestClient) -> None:
@@ -244,6 +244,7 @@ def root_logger() -> Iterator[logging.Logger]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield root
+    logging.getLogger("httpx2").setLevel("NOTSET")
     root.handlers[:] = handlers
     root.setLevel(level)
 
@@ -254,6 +255,7 @@ def test_logs_go_to_standard_error_one_line_an_event(
 ) -> None:
     set_up_logging("INFO", format)
     set_up_logging("INFO", format)
+    logging.getLogger("httpx2").setLevel("WARNING")  # the test's own client speaks there
     client.get("/health/live", headers={"X-Request-ID": "req-7"})
     logging.getLogger("vimbank.test").warning("two\nlines")
     printed = capsys.readouterr()
@@ -272,7 +274,3 @@ def test_logs_go_to_standard_error_one_line_an_event(
     else:
         assert " INFO vimbank.api.access [req-7] GET /health/live 200 " in first
         assert second.endswith("WARNING vimbank.test two\\nlines")
-
-
-def test_the_test_keys_cover_each_role() -> None:
-    assert {key["role"] for key in KEYS} == {"read", "write", "admin"}

@@ -1,5 +1,7 @@
 """The OpenAPI document: complete, with examples that hold."""
 
+import inspect
+import json
 from typing import Any
 
 import pytest
@@ -7,9 +9,6 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from vimbank.api import schemas
-from vimbank.api.app import create_app
-from vimbank.service import MemoryService
-from vimbank.settings import ApiSettings, Settings
 
 ROUTES = {
     ("POST", "/v1/memories"),
@@ -30,11 +29,6 @@ ROUTES = {
     ("GET", "/health/ready"),
     ("GET", "/"),
 }
-
-
-@pytest.fixture
-def app(service: MemoryService) -> FastAPI:
-    return create_app(service, Settings(api=ApiSettings(allow_anonymous=True)))
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -81,7 +75,7 @@ def test_examples_are_valid(name: str) -> None:
     model = getattr(schemas, name)
     for example in (model.model_config.get("json_schema_extra") or {}).get("examples", []):
         if issubclass(model, schemas._Answer):
-            model.model_validate_json(_json(example))
+            model.model_validate_json(json.dumps(example))
         else:
             model.model_validate(example)
 
@@ -92,17 +86,9 @@ def test_operation_ids_are_unique(app: FastAPI) -> None:
 
 
 def test_routes_run_in_threads_but_for_those_that_ask_no_engine(app: FastAPI) -> None:
-    import inspect
-
     waiting = {
         route.path
         for route in app.routes
         if isinstance(route, APIRoute) and inspect.iscoroutinefunction(route.endpoint)
     }
     assert waiting <= {"/", "/health/live"}
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)

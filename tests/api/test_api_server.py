@@ -62,15 +62,15 @@ def call(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]
         connection.close()
 
 
-def test_a_server_serves_ends_on_a_signal_and_finds_everything_again(tmp_path: Path) -> None:
-    memory = {"bank": "dialog", "text": "Anna is allergic to peanuts", "user_id": "anna", "id": "a/b c?#"}
+def test_a_server_serves_ends_on_a_signal_and_finds_everything_again_cases_82_84(tmp_path: Path) -> None:
+    memory = {"bank": "dialog", "text": "Anna is allergic to peanuts", "user_id": "anna", "id": "a/b c?#%20"}
     query = {"query": "peanuts", "user_id": "anna"}
     with running(tmp_path) as (process, port):
         assert call(port, "GET", "/health/ready")[0] == 200
         assert call(port, "POST", "/v1/memories", memory)[0] == 201
         status, found = call(port, "POST", "/v1/search", query)
-        assert (status, [hit["id"] for hit in found["results"]]) == (200, ["a/b c?#"])
-        assert call(port, "GET", "/v1/memories/a%2Fb%20c%3F%23")[1]["text"] == memory["text"]
+        assert (status, [hit["id"] for hit in found["results"]]) == (200, ["a/b c?#%20"])
+        assert call(port, "GET", "/v1/memories/a%2Fb%20c%3F%23%2520")[1]["text"] == memory["text"]
         for path in ("../../etc", "%2e%2e/%2e%2e/etc", "%00", "%ff", "x" * 5_000):
             assert call(port, "GET", f"/v1/memories/{path}")[0] in (404, 422)
         process.send_signal(signal.SIGTERM)
@@ -81,7 +81,7 @@ def test_a_server_serves_ends_on_a_signal_and_finds_everything_again(tmp_path: P
         assert "Traceback" not in err
     with running(tmp_path) as (process, port):
         again = call(port, "POST", "/v1/search", query)[1]["results"]
-        assert [(hit["id"], hit["text"]) for hit in again] == [("a/b c?#", memory["text"])]
+        assert [(hit["id"], hit["text"]) for hit in again] == [("a/b c?#%20", memory["text"])]
 
 
 def test_a_port_that_is_taken_is_a_setting_that_is_wrong(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ The response models of ``schemas.py`` describe these answers in the OpenAPI docu
 together. Serialising twice would cost more than the search of a small partition.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -91,7 +91,7 @@ def recall(value: Recall) -> dict[str, Any]:
     }
 
 
-def history(memory_id: str, entries: list[HistoryEntry]) -> dict[str, Any]:
+def history(memory_id: str, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     """``schemas.HistoryOut`` of a memory's past, oldest first."""
     return {"id": memory_id, "items": [_change(entry) for entry in entries]}
 

@@ -5,7 +5,7 @@ from fastapi import FastAPI
 import vimbank
 from vimbank.api import errors
 from vimbank.api.auth import Authentication, Keyring
-from vimbank.api.middleware import BodyLimit, EncodedIds, Requests
+from vimbank.api.middleware import BodyLimit, Requests
 from vimbank.api.routes import documents, feedback, health, memories, search, sessions, stats, tasks
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
@@ -39,7 +39,6 @@ def create_app(service: MemoryService, settings: Settings) -> FastAPI:
     for module in _ROUTES:
         app.include_router(module.router)
     # The last one added is the outermost.
-    app.add_middleware(EncodedIds)
     app.add_middleware(BodyLimit, max_bytes=int(settings.api.max_body_mb * 1_000_000))
     app.add_middleware(Authentication, keyring=keyring)
     app.add_middleware(Requests)

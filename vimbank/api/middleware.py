@@ -1,11 +1,11 @@
-"""What surrounds every request: its id, its line in the log, the size of its body, and ids in paths.
+"""What surrounds every request: its id, its line in the log, and the size of its body.
 
 Plain ASGI: each layer costs microseconds, where Starlette's BaseHTTPMiddleware starts a task a request.
 """
 
 import logging
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,12 +14,10 @@ from vimbank.api.errors import http_problem, problem_response, unexpected
 from vimbank.observability.context import REQUEST_ID, new_request_id, usable_request_id
 from vimbank.observability.logs import FIELDS_KEY
 
-__all__ = ["BodyLimit", "EncodedIds", "Requests"]
+__all__ = ["BodyLimit", "Requests"]
 
 logger = logging.getLogger("vimbank.api")
 access = logging.getLogger("vimbank.api.access")
-
-_ID_PATHS: Final = ("/v1/memories/", "/v1/sessions/")
 
 
 class Requests:
@@ -88,22 +86,8 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
 
-class EncodedIds:
-    """Keeps ids in paths percent-encoded until the route is found, so that an id may hold any character (case 84).
-
-    Servers decode the whole path first, and then ``a%2Fhistory`` could not be told from ``a/history``.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(_ID_PATHS):
-            scope = {**scope, "path": _raw_path(scope)}
-        await self._app(scope, receive, send)
-
-
 def _raw_path(scope: Scope) -> str:
+    """The path as it was sent: still percent-encoded, so without line breaks or other tricks."""
     raw: Any = scope.get("raw_path") or scope["path"].encode()
     return str(raw.decode("ascii", "replace"))
 

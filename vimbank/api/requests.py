@@ -4,13 +4,11 @@ import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import unquote_to_bytes
 
 import orjson
 from fastapi import Depends, Path
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,19 +51,8 @@ async def _service_of(request: Request) -> MemoryService:
 Service: TypeAlias = Annotated[MemoryService, Depends(_service_of)]
 
 
-def _decoded(segment: str) -> str:
-    try:
-        return unquote_to_bytes(segment).decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise PydanticCustomError("encoding", "is not percent-encoded UTF-8") from exc
-
-
-MemoryIdPath: TypeAlias = Annotated[
-    str, Path(alias="id", description="The memory's id, percent-encoded."), AfterValidator(_decoded)
-]
-SessionIdPath: TypeAlias = Annotated[
-    str, Path(alias="session_id", description="The session's id, percent-encoded."), AfterValidator(_decoded)
-]
+MemoryIdPath: TypeAlias = Annotated[str, Path(alias="id", description="The memory's id, percent-encoded.")]
+SessionIdPath: TypeAlias = Annotated[str, Path(description="The session's id, percent-encoded.")]
 
 
 def json_value(text: str, field: str) -> Any:

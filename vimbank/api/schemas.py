@@ -378,7 +378,9 @@ class ListParams(_Params):
     agent_id: str | None = None
     kind: str | None = None
     parent_id: str | None = Field(None, description="The parts of this document or task run.")
-    state: State | Literal["any"] = Field("active", description="`any`: every state but deleted.")
+    state: Literal["active", "archived", "superseded", "suppressed", "any"] = Field(
+        "active", description="`any`: every state; deleted memories are never listed."
+    )
     filter: str | None = Field(None, description="A filter as JSON.", examples=['{"topic": "health"}'])
     cursor: str | None = Field(None, description="`next_cursor` of the page before.")
     limit: int = Field(100, ge=1, le=MAX_PAGE)

@@ -78,7 +78,7 @@ def delete_all(params: Annotated[ScopeParams, Query()], service: Service, caller
     return answers.json_response({"deleted": service.delete_all(scope, actor=caller.actor)})
 
 
-# Before the routes of `{id:path}`, which would take «history» for a part of the id.
+# Before the routes of `{id:path}`, which would take «history» for a part of the id; no id ends in it.
 @router.get("/{id:path}/history", response_model=HistoryOut, responses=ONE, summary="A memory's past")
 def history(memory_id: MemoryIdPath, service: Service, caller: Reader) -> Response:
     """Every change, oldest first, also of a memory that was deleted."""
