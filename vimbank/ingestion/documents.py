@@ -21,6 +21,9 @@ __all__ = ["MAX_CHARS", "MEDIA_TYPES", "Extracted", "extract"]
 MAX_CHARS: Final = 2_000_000
 """Longest text taken from one document unless the caller says otherwise."""
 
+MAX_TITLE_CHARS: Final = 300
+"""A longer title that a document names is cut: it takes room in every segment's embedding."""
+
 MAX_UNPACKED_BYTES: Final = 128 * 2**20
 """A DOCX whose parts unpack to more is refused unread: it is no office document but a zip bomb."""
 
@@ -59,8 +62,11 @@ LINE_TAGS: Final = (
 PARAGRAPH_TAGS: Final = (
     *("blockquote", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"),
 )
+VERBATIM_TAGS: Final = ("pre", "textarea")
 # Stand for breaks while white space is collapsed; decoded text holds no control characters.
 LINE_BREAK, PARAGRAPH_BREAK = "\x01", "\x02"
+GAPS: Final = dict.fromkeys(LINE_TAGS, LINE_BREAK) | dict.fromkeys(PARAGRAPH_TAGS, PARAGRAPH_BREAK)
+OPENINGS: Final = {"br": "\n", "td": " | ", "th": " | "}
 # What parsers raise on damaged files beside their own errors; a mutated file reaches any of them.
 PARSER_ERRORS: Final = (
     ArithmeticError,
@@ -114,8 +120,7 @@ def extract(
     if not text:
         raise InvalidInput.of("content", "holds no text; a scanned document needs text recognition first")
     _check_length(len(text), max_chars)
-    title = " ".join((found.title or "").split()) or _stem(filename)
-    return Extracted(title, text)
+    return Extracted(_short(" ".join((found.title or "").split()) or _stem(filename)), text)
 
 
 def _kind_of(content: bytes, media_type: str | None, filename: str | None) -> tuple[str, str | None]:
@@ -141,6 +146,10 @@ def _kind_by_magic(content: bytes) -> str:
     if re.match(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)\b", content[:1024], re.IGNORECASE):
         return MEDIA_TYPES[".html"]
     return MEDIA_TYPES[".txt"]
+
+
+def _short(title: str | None) -> str | None:
+    return title if title is None or len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1] + "…"
 
 
 def _stem(filename: str | None) -> str | None:
@@ -186,7 +195,12 @@ def _read_plain(content: bytes, charset: str | None, max_chars: int) -> Extracte
 def _read_markdown(content: bytes, charset: str | None, max_chars: int) -> Extracted:
     source = _decode(content, charset)
     _check_length(len(source), 4 * max_chars)
-    tokens = _library("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(source)
+    tokens = (
+        _library("markdown_it")
+        .MarkdownIt("commonmark", {"maxNesting": 200})
+        .enable(["table", "strikethrough"])
+        .parse(source)
+    )
     return Extracted(_markdown_title(tokens), "".join(_markdown_pieces(tokens)))
 
 
@@ -262,34 +276,40 @@ def _html_text(source: str) -> str:
 
 
 def _soup(source: str) -> Any:
+    _library("lxml")  # the parser: closes what authors left open, in linear time
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source)  # XHTML is read as the HTML it is
     markup = source if "<" in source else f"<p>{source}"  # else the library takes a short text for a file name
-    return _library("bs4").BeautifulSoup(markup, "html.parser")
+    return _library("bs4").BeautifulSoup(markup, "lxml")
 
 
 def _text_of(soup: Any) -> str:
     """All shown text: one line a block, one empty line between paragraphs, cells apart by ``|``, ``pre`` verbatim."""
-    plain_string = _library("bs4").NavigableString
-    for tag in soup.find_all(DROPPED_TAGS):
-        tag.extract()  # not decompose(): dropped tags may be nested in each other
-    for string in soup.find_all(string=True):
-        if type(string) is plain_string and string.find_parent(["pre", "textarea"]) is None:
-            string.replace_with(re.sub(r"\s+", " ", string))
-    for tag in soup.find_all("br"):
-        tag.replace_with("\n")
-    for cell in soup.find_all(["td", "th"]):
-        if cell.find_next_sibling(["td", "th"]) is not None:
-            cell.append(" | ")
-    for names, gap in ((LINE_TAGS, LINE_BREAK), (PARAGRAPH_TAGS, PARAGRAPH_BREAK)):
-        for tag in soup.find_all(names):
-            tag.insert_before(gap)
-            tag.insert_after(gap)
-    text = re.sub(r"(?m)^ (?! )", "", soup.get_text())  # what is left of collapsed white space at a line's start
-    return re.sub(r" *[\x01\x02][\x01\x02 ]*", _break, text).strip("\n")
+    text = "".join(_html_pieces(soup))
+    text = re.sub(r" *[\x01\x02][\x01\x02 ]*", _break, text)
+    return re.sub(r"(?m)^(\| )+| \|$", "", text).strip("\n")
 
 
 def _break(gap: re.Match[str]) -> str:
     return "\n\n" if PARAGRAPH_BREAK in gap[0] else "\n"
+
+
+def _html_pieces(soup: Any) -> Iterator[str]:
+    """Strings and breaks in order, in one pass: a tree as deep as it is long is read in linear time."""
+    open_tags: list[Any] = []
+    verbatim = dropped = 0  # how many open tags ask for it
+    for node in soup.descendants:
+        while open_tags and node.parent is not open_tags[-1]:
+            closed = open_tags.pop()
+            yield GAPS.get(closed.name, "")
+            verbatim -= closed.name in VERBATIM_TAGS
+            dropped -= closed.name in DROPPED_TAGS
+        if hasattr(node, "children"):
+            open_tags.append(node)
+            verbatim += node.name in VERBATIM_TAGS
+            dropped += node.name in DROPPED_TAGS
+            yield GAPS.get(node.name, "") + OPENINGS.get(node.name, "")
+        elif not dropped and type(node).__name__ in ("NavigableString", "CData"):  # not comments and the like
+            yield str(node) if verbatim else re.sub(r"\s+", " ", node)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------

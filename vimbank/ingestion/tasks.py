@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from vimbank.domain.models import MemoryDraft, Source
 from vimbank.errors import FieldError, InvalidInput
 
 __all__ = ["Outcome", "TaskRun", "TaskStep", "drafts_of_task"]
+
+MAX_TITLE_CHARS: Final = 200
 
 Outcome = Literal["success", "failure", "unknown"]
 
@@ -53,7 +55,8 @@ def drafts_of_task(run: TaskRun, run_id: str) -> list[MemoryDraft]:
     """The run first, then its steps in order.
 
     The run has kind ``task`` and the id ``run_id``; its text is instruction, plan, sequence of actions and outcome.
-    A step has kind ``step``, the id ``<run_id>:step:<i>``, the instruction as title, ``source.parent_id`` = run_id
+    A step has kind ``step``, the id ``<run_id>:step:<i>``, the instruction as title (cut to 200
+    characters), ``source.parent_id`` = run_id
     and ``source.position`` = i, from 0. Metadata: the run's own; ``outcome`` on all; ``tools`` and ``steps`` (how
     many) on the run; ``tool`` and ``action`` on the steps that have them. Runs are events: equal texts do not fold.
 
@@ -79,7 +82,7 @@ def drafts_of_task(run: TaskRun, run_id: str) -> list[MemoryDraft]:
             whole,
             id=f"{run_id}:step:{position:04d}",
             kind="step",
-            title=run.instruction,
+            title=_title(run.instruction),
             text=_step_text(step),
             metadata=_step_metadata(run, step),
             source=Source(parent_id=run_id, position=position),
@@ -102,6 +105,12 @@ def _check(run: TaskRun) -> None:
     ]
     if errors:
         raise InvalidInput(errors)
+
+
+def _title(instruction: str) -> str:
+    """The instruction on one line, cut to a title's length."""
+    line = " ".join(instruction.split())
+    return line if len(line) <= MAX_TITLE_CHARS else line[: MAX_TITLE_CHARS - 1] + "…"
 
 
 def _given(text: str | None) -> bool:
