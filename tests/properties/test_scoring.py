@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vimbank.domain.forgetting import retention
-from vimbank.domain.scoring import age_days, best_first, lift, neighbour_best, time_factor
+from vimbank.domain.scoring import age_days, best_first, lift, time_factor
 
 UNIT = st.floats(0.0, 1.0)
 AGES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30).map(np.array)
@@ -41,21 +41,12 @@ def test_lifts_keep_relevance_in_0_1(relevance: np.ndarray, data: st.DataObject)
     assert (lifted <= 1.0 + 1e-12).all()
 
 
-@given(RELEVANCE, UNIT)
-def test_a_lone_memory_is_not_lifted(relevance: np.ndarray, weight: float) -> None:
-    """Case 26: without neighbours nothing is added."""
-    alone = np.full((len(relevance), 2), -1)
-    assert lift(relevance, neighbour_best(relevance, alone), weight=weight).tolist() == [0.0] * len(relevance)
-
-
-@given(RELEVANCE, UNIT)
-def test_smoothing_never_turns_two_neighbours_round(relevance: np.ndarray, weight: float) -> None:
-    """Two turns side by side support each other; the better one stays the better one."""
-    if len(relevance) < 2:
-        return
-    two = relevance[:2]
-    smooth = two + lift(two, neighbour_best(two, np.array([[-1, 1], [0, -1]])), weight=weight)
-    assert (smooth[0] - smooth[1]) * (two[0] - two[1]) >= -1e-12
+@given(UNIT, UNIT, UNIT)
+def test_two_that_support_each_other_never_turn_round(one: float, other: float, weight: float) -> None:
+    """Two turns side by side: the better one stays the better one."""
+    two = np.array([one, other])
+    smooth = two + lift(two, two[::-1], weight=weight)
+    assert (smooth[0] - smooth[1]) * (one - other) >= -1e-12
 
 
 @given(AGES, st.floats(1.0, 1e6), st.floats(0.0, 1e6), st.floats(1e-3, 1e3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vimbank.domain.forgetting import retention
-from vimbank.domain.scoring import age_days, best_first, lift, neighbour_best, outcome_factor, time_factor
+from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, time_factor
 from vimbank.errors import InvalidInput
 
 DAY = 86_400.0
@@ -53,15 +53,6 @@ def test_outcome_factor_takes_from_failures_only() -> None:
 def test_lift_gives_a_share_of_what_is_missing_to_1() -> None:
     got = lift(figures(0.5, 1.0, 0.0), figures(0.8, 0.8, 0.0), weight=0.5)
     assert got == pytest.approx([0.5 * 0.8 * 0.5, 0.0, 0.0])
-
-
-def test_neighbour_best_ignores_those_that_are_not_there() -> None:
-    got = neighbour_best(figures(0.1, 0.9, 0.4), np.array([[-1, 1], [0, 2], [-1, -1]]))
-    assert got.tolist() == [0.9, 0.4, 0.0]
-
-
-def test_neighbour_best_of_nothing() -> None:
-    assert neighbour_best(figures(), np.empty((0, 2), dtype=np.int64)).tolist() == []
 
 
 def test_best_first_keeps_all_that_tie_with_the_last() -> None:

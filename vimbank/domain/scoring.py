@@ -9,7 +9,7 @@ import numpy as np
 from vimbank.domain.models import BoolArray, FloatArray, IntArray
 from vimbank.errors import InvalidInput
 
-__all__ = ["SECONDS_A_DAY", "age_days", "best_first", "lift", "neighbour_best", "outcome_factor", "time_factor"]
+__all__ = ["SECONDS_A_DAY", "age_days", "best_first", "lift", "outcome_factor", "time_factor"]
 
 SECONDS_A_DAY = 86_400.0
 
@@ -55,18 +55,6 @@ def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: floa
              memory keeps its relevance (case 26).
     """
     return weight * support * (1.0 - relevance)
-
-
-def neighbour_best(relevance: FloatArray, neighbours: IntArray) -> FloatArray:
-    """The largest relevance among each row's neighbours; 0 where it has none (D7).
-
-    Args:    relevance: (n,) in [0, 1].
-             neighbours: (n, m) positions in ``relevance``, -1 where there is none.
-    Returns: float64, (n,), in [0, 1].
-    """
-    padded = np.append(relevance, 0.0)  # position -1 reads this 0
-    best: FloatArray = padded[neighbours].max(axis=1, initial=0.0)
-    return best
 
 
 def best_first(scores: FloatArray, *, top_k: int) -> IntArray:

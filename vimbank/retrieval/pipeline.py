@@ -158,7 +158,8 @@ class Pipeline:
 def _checked(vector: Vector, dimension: int) -> Vector:
     if vector.shape != (dimension,):
         raise InvalidInput.of("vector", f"must have {dimension} dimensions, has shape {vector.shape}")
-    length = float(np.linalg.norm(vector))
+    wide = vector.astype(np.float64)  # the square of a large float32 is none
+    length = math.sqrt(float(wide @ wide))
     if not math.isfinite(length) or length == 0.0:
         raise InvalidInput.of("vector", "must be finite and not all zero")
     return vector if abs(length - 1.0) < 1e-6 else (vector / length).astype(np.float32)

@@ -34,17 +34,17 @@ from vimbank.domain.models import (
     Query,
     Vector,
 )
-from vimbank.domain.scoring import age_days, best_first, lift, neighbour_best, outcome_factor, time_factor
+from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, time_factor
 from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
 from vimbank.ports import PartitionIndex, Reranker
 from vimbank.retrieval.expand import (
     Links,
     follow_titles,
-    hop_support,
-    neighbour_positions,
-    neighbour_rows,
+    neighbour_pairs,
     positions,
+    support,
+    union,
     windows,
 )
 from vimbank.retrieval.legs import DenseLeg, SparseLeg, dense_leg, no_dense_leg, no_sparse_leg, sparse_leg
@@ -57,7 +57,7 @@ Load = Callable[[Sequence[str]], Mapping[str, Memory]]
 _HOP_SOURCES: Final = 5
 """From how many of the best rows links are followed (D15: one hop from the top five)."""
 _SMOOTHED: Final = 100
-"""Around how many of the best rows neighbours become candidates too."""
+"""How many of the best rows lend support to their neighbours and get it from them."""
 _THREADED_FROM_ROWS: Final = 20_000
 """From this size on the legs run side by side; below, a thread costs more than it saves."""
 
@@ -257,17 +257,17 @@ def _score(
     reranker: Reranker | None,
 ) -> _Scored:
     now = ask.now.timestamp()
-    candidates = _complete(index, legs, np.union1d(legs.sparse.rows, legs.dense.rows))
+    candidates = _complete(index, legs, union(index, legs.sparse.rows, legs.dense.rows))
     if fusion in ("dense", "sparse"):
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
         kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
         return _Scored(candidates.rows, kept, {}, inputs)
     fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
     best = _leading(candidates.rows, fused.relevance, _SMOOTHED)
-    links = _links(index, policy, best[:_HOP_SOURCES], allowed=allowed, load=load)
-    added = _added_rows(index, policy, best, links, allowed=allowed)
-    if len(added):
-        candidates = _complete(index, legs, np.union1d(candidates.rows, added), candidates)
+    links = _links(index, policy, best, allowed=allowed, load=load)
+    rows = union(index, candidates.rows, *(link.targets for link in links.values()))
+    if len(rows) > len(candidates.rows):
+        candidates = _complete(index, legs, rows, candidates)
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
     parts = {"sparse": fused.sparse, "dense": fused.dense}
     _add_context(parts, index, ask, policy, candidates.rows, links)
@@ -311,23 +311,18 @@ def _leading(rows: IntArray, relevance: FloatArray, count: int) -> IntArray:
 
 
 def _links(
-    index: PartitionIndex, policy: BankPolicy, sources: IntArray, *, allowed: BoolArray | None, load: Load
-) -> Links | None:
-    if not policy.hop_weight or not len(sources) or not index.titles():
-        return None
-    names = index.ids(sources)
-    memories = load(names)
-    texts = [memories[name].text if name in memories else "" for name in names]
-    return follow_titles(index, sources, texts, allowed=allowed)
-
-
-def _added_rows(
-    index: PartitionIndex, policy: BankPolicy, best: IntArray, links: Links | None, *, allowed: BoolArray | None
-) -> IntArray:
-    added = [] if links is None else [links.targets]
-    if policy.neighbour_weight:
-        added.append(neighbour_rows(index, best, allowed=allowed))
-    return np.concatenate(added) if added else np.empty(0, dtype=np.int64)
+    index: PartitionIndex, policy: BankPolicy, best: IntArray, *, allowed: BoolArray | None, load: Load
+) -> dict[str, Links]:
+    """The links along which the best rows lend support, by the name of the part they make."""
+    links = {}
+    if policy.neighbour_weight and len(best):
+        links["neighbour"] = neighbour_pairs(index, best, allowed=allowed)
+    if policy.hop_weight and len(best) and index.titles():
+        names = index.ids(best[:_HOP_SOURCES])
+        memories = load(names)
+        texts = [memories[name].text if name in memories else "" for name in names]
+        links["hop"] = follow_titles(index, best[:_HOP_SOURCES], texts, allowed=allowed)
+    return links
 
 
 def _add_context(
@@ -336,16 +331,13 @@ def _add_context(
     ask: Ask,
     policy: BankPolicy,
     rows: IntArray,
-    links: Links | None,
+    links: Mapping[str, Links],
 ) -> None:
     """Add what neighbours, links and dates lend; each a share of what is missing to 1 after the one before."""
     own = _total(parts)
-    if policy.neighbour_weight and len(rows):
-        support = neighbour_best(own, neighbour_positions(index, rows))
-        parts["neighbour"] = lift(own, support, weight=policy.neighbour_weight)
-    if links is not None:
-        support = hop_support(links, rows, own)
-        parts["hop"] = lift(_total(parts), support, weight=policy.hop_weight)
+    weights = {"neighbour": policy.neighbour_weight, "hop": policy.hop_weight}
+    for name, link in links.items():
+        parts[name] = lift(_total(parts), support(link, rows, own), weight=weights[name])
     if policy.temporal_weight and ask.dates:
         fits = falls_in(index.column("event_at")[rows], ask.dates)
         parts["temporal"] = lift(_total(parts), fits, weight=policy.temporal_weight)
