@@ -31,10 +31,12 @@ from vimbank.errors import Conflict, NotFound
 from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
 
 __all__ = [
+    "PARENT_KIND",
     "RECALL_WEIGHTS",
     "IdSource",
     "Record",
     "Rows",
+    "SEGMENT_KIND",
     "add_draft",
     "as_they_stood",
     "bury",

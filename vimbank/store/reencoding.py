@@ -11,6 +11,7 @@ from sqlalchemy import Select, delete, exists, func, select
 from vimbank.domain.models import Memory
 from vimbank.errors import ConfigError, Conflict
 from vimbank.ports import Embedded, EncoderIdentity
+from vimbank.store.changes import PARENT_KIND
 from vimbank.store.rows import MEMORY_COLUMNS, dump_identity, load_identity
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.tables import LIVE, embeddings, encoders, memories
@@ -40,7 +41,7 @@ def claim(rows: SqlRows, identity: EncoderIdentity) -> int:
 def missing(encoder: int) -> Select[Any]:
     """The memories that need an embedding by an encoder and have none, by number."""
     has_one = exists().where(embeddings.c.number == memories.c.number, embeddings.c.encoder == encoder)
-    return select(*MEMORY_COLUMNS).where(LIVE, memories.c.kind != "document", ~has_one).order_by(memories.c.number)
+    return select(*MEMORY_COLUMNS).where(LIVE, memories.c.kind != PARENT_KIND, ~has_one).order_by(memories.c.number)
 
 
 def put(rows: SqlRows, identity: EncoderIdentity, embedded: Sequence[tuple[Memory, Embedded]]) -> int:

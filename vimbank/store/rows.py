@@ -207,7 +207,7 @@ def dump_tokens(vectors: Vectors) -> bytes:
     scales = np.abs(rows).max(axis=1, initial=0.0) / np.float32(127)
     steps = np.where(scales > 0, scales, 1)[:, None]
     codes = np.rint(rows / steps).astype(np.int8)
-    return _SHAPE.pack(*rows.shape) + scales.astype("<f4").tobytes() + codes.tobytes()
+    return b"".join((_SHAPE.pack(*rows.shape), scales.astype("<f4").tobytes(), codes.tobytes()))
 
 
 def load_tokens(blob: bytes) -> Vectors:

@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -39,6 +38,7 @@ from vimbank.store.changes import (
     update_memory,
 )
 from vimbank.store.connections import Connections
+from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import WRITING, disk_bytes, integrity, open_engine, translated
 from vimbank.store.group_commit import GroupCommit
 from vimbank.store.paging import conditions, cursor_after, number_of
@@ -55,21 +55,10 @@ from vimbank.store.sql_rows import SqlRows
 from vimbank.store.statements import Statements
 from vimbank.store.tables import LIVE, SCHEMA_VERSION, counter, embeddings, encoders, history, memories
 
-__all__ = ["SqlStore", "StoreCounts"]
+__all__ = ["SqlStore"]
 
 _SCAN: Final = 2_000  # rows at a time where a filter is evaluated in Python
 _IDS_AT_A_TIME: Final = 512
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCounts:
-    """How many memories there are, deleted ones left out; ``users`` counts users that have any."""
-
-    memories: int
-    users: int
-    by_bank: Mapping[str, int]
-    by_state: Mapping[str, int]
-    by_kind: Mapping[str, int]
 
 
 class SqlStore:

@@ -5,10 +5,11 @@ one row by its key. These run for every add and every search.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.sql import Select
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from vimbank.store.rows import MEMORY_COLUMNS
 from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories, recalls
@@ -25,9 +26,9 @@ class Statement:
     __slots__ = ("_fixed", "_names", "sql")
 
     def __init__(self, clause: ClauseElement, dialect: Dialect) -> None:
-        compiled = clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+        compiled = cast(SQLCompiler, clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
         self.sql = str(compiled)
-        self._names: list[str] | None = getattr(compiled, "positiontup", None)
+        self._names: list[str] | None = compiled.positiontup
         self._fixed = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
 
     def bind(self, values: Mapping[str, Any]) -> Any:

@@ -1,0 +1,381 @@
+"""The record store in plain dicts: the reference for tests and demonstrations. Nothing outlives the process."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from vimbank.domain.filters import matches
+from vimbank.domain.models import (
+    AddResult,
+    Change,
+    HistoryEntry,
+    ListQuery,
+    Memory,
+    MemoryState,
+    Page,
+    Partition,
+    RecallEntry,
+    Scope,
+    Signal,
+    Unset,
+    Vector,
+    Vectors,
+)
+from vimbank.errors import ConfigError, Conflict
+from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, PreparedPatch, StoreState
+from vimbank.store.changes import (
+    PARENT_KIND,
+    RECALL_WEIGHTS,
+    IdSource,
+    Record,
+    add_draft,
+    as_they_stood,
+    delete_memories,
+    fold_recalls,
+    update_memory,
+)
+from vimbank.store.counts import StoreCounts
+from vimbank.store.paging import cursor_after, number_of
+
+__all__ = ["InMemoryStore"]
+
+
+class _Rows:
+    """``changes.Rows`` on dicts. Rows of deleted memories stay, as tombstones."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self.memories: dict[int, Memory] = {}
+        self.live: dict[tuple[str, str], int] = {}
+        self.keys: dict[tuple[str, str], int] = {}
+        self.embeddings: dict[EncoderIdentity | None, dict[int, Embedded]] = {}
+        self.encoder: EncoderIdentity | None = None
+        self.records: list[Record] = []
+        self._ids = IdSource()
+        self._number = 0
+
+    def take_revision(self) -> int:
+        self.revision += 1
+        return self.revision
+
+    def take_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def take_id(self, now: datetime) -> str:
+        return self._ids.take(now)
+
+    def by_id(self, tenant: str, memory_id: str) -> Memory | None:
+        number = self.live.get((tenant, memory_id))
+        return None if number is None else self.memories[number]
+
+    def by_key(self, tenant: str, key: str) -> Memory | None:
+        number = self.keys.get((tenant, key))
+        return None if number is None else self.memories[number]
+
+    def by_event(self, tenant: str, event_id: str) -> Memory | None:
+        return next(
+            (each for each in self.standing() if (each.tenant, each.source.event_id) == (tenant, event_id)), None
+        )
+
+    def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
+        wanted = (partition, kind, content_hash, MemoryState.ACTIVE)
+        return next(
+            (m for m in self.standing() if (m.partition, m.kind, m.content_hash, m.state) == wanted),
+            None,
+        )
+
+    def parts(self, memory: Memory) -> list[Memory]:
+        wanted = (memory.partition, memory.id)
+        return [each for each in self.standing() if (each.partition, each.source.parent_id) == wanted]
+
+    def vector(self, memory: Memory) -> Vector | None:
+        embedding = self.current.get(memory.number)
+        return None if embedding is None else embedding.vector
+
+    def insert(self, memory: Memory, key: str | None, embedding: Embedded | None) -> None:
+        self.memories[memory.number] = _own(memory)
+        self.live[memory.tenant, memory.id] = memory.number
+        if key is not None:
+            self.keys[memory.tenant, key] = memory.number
+        if embedding is not None:
+            self.current[memory.number] = _kept(embedding)
+
+    def rewrite(self, memory: Memory, embedding: Embedded | Unset | None) -> None:
+        self.memories[memory.number] = _own(memory)
+        if isinstance(embedding, Unset):
+            return
+        for made in self.embeddings.values():
+            made.pop(memory.number, None)
+        if embedding is not None:
+            self.current[memory.number] = _kept(embedding)
+
+    def bury(self, memory: Memory) -> None:
+        self.rewrite(memory, None)
+        del self.live[memory.tenant, memory.id]
+        self.keys = {key: number for key, number in self.keys.items() if number != memory.number}
+
+    def touch(self, memory: Memory) -> None:
+        self.memories[memory.number] = memory
+
+    def record(self, record: Record) -> None:
+        self.records.append(record)
+
+    @property
+    def current(self) -> dict[int, Embedded]:
+        """The embeddings by the current encoder, by number."""
+        return self.embeddings.setdefault(self.encoder, {})
+
+    def standing(self) -> list[Memory]:
+        """All memories but deleted ones, by number."""
+        return [self.memories[number] for number in sorted(self.live.values())]
+
+
+class InMemoryStore:
+    """``MemoryStore`` and ``AccessLog`` with the meaning of ``SqlStore``. Thread-safe; each call scans everything."""
+
+    def __init__(self, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS) -> None:
+        self._rows: Final = _Rows()
+        self._lock: Final = threading.RLock()
+        self._weights: Final = recall_weights
+        self._generation = 0
+        self._log: list[RecallEntry] = []
+        self._folded = 0
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    # -- writes --
+
+    def add(self, drafts: Sequence[PreparedDraft], *, actor: str, now: datetime) -> list[AddResult | Exception]:
+        """See ``MemoryStore.add``."""
+        with self._lock:
+            return [self._add(draft, actor, now) for draft in drafts]
+
+    def _add(self, draft: PreparedDraft, actor: str, now: datetime) -> AddResult | Exception:
+        try:
+            return add_draft(self._rows, draft, actor=actor, now=now)
+        except Conflict as conflict:
+            return conflict
+
+    def update(self, patch: PreparedPatch, *, tenant: str, actor: str, now: datetime) -> Memory:
+        """See ``MemoryStore.update``."""
+        with self._lock:
+            return update_memory(self._rows, patch, tenant=tenant, actor=actor, now=now)
+
+    def delete(self, tenant: str, ids: Sequence[str], *, actor: str, now: datetime) -> list[str]:
+        """See ``MemoryStore.delete``."""
+        with self._lock:
+            found = {memory.id: memory for name in ids if (memory := self._rows.by_id(tenant, name)) is not None}
+            delete_memories(self._rows, found.values(), actor=actor, now=now)
+            return list(found)
+
+    def delete_scope(self, scope: Scope, *, actor: str, now: datetime) -> int:
+        """See ``MemoryStore.delete_scope``."""
+        query = ListQuery(
+            tenant=scope.tenant,
+            user_id=scope.user_id,
+            bank=scope.bank,
+            agent_id=scope.agent_id,
+            session_id=scope.session_id,
+            state=None,
+        )
+        with self._lock:
+            return delete_memories(self._rows, self._matching(query), actor=actor, now=now)
+
+    # -- reads --
+
+    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        """See ``MemoryStore.get``."""
+        with self._lock:
+            return [memory for name in ids if (memory := self._rows.by_id(tenant, name)) is not None]
+
+    def page(self, query: ListQuery) -> Page:
+        """See ``MemoryStore.page``."""
+        after = number_of(query.cursor)
+        with self._lock:
+            found = self._matching(query)
+        rest = [memory for memory in found if memory.number > after]
+        items = rest[: query.limit]
+        return Page(items, len(found), cursor_after(items[-1].number) if len(rest) > query.limit else None)
+
+    def _matching(self, query: ListQuery) -> list[Memory]:
+        names = ("tenant", "user_id", "bank", "agent_id", "session_id", "kind", "state")
+        wanted = {name: value for name in names if (value := getattr(query, name)) is not None}
+        return [
+            memory
+            for memory in self._rows.standing()
+            if all(getattr(memory, name) == value for name, value in wanted.items())
+            and query.parent_id in (None, memory.source.parent_id)
+            and (query.filter is None or matches(query.filter, memory))
+        ]
+
+    def state(self) -> StoreState:
+        """See ``MemoryStore.state``."""
+        with self._lock:
+            return StoreState(self._rows.revision, self._generation)
+
+    def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
+        """See ``MemoryStore.changes``."""
+        with self._lock:
+            newer = sorted(
+                (each for each in self._rows.memories.values() if each.revision > after),
+                key=lambda memory: memory.revision,
+            )
+            return [self._change(each) for each in newer if partition in (None, each.partition)][:limit]
+
+    def live(self, partition: Partition, *, batch: int = 5_000) -> Iterator[list[Change]]:
+        """See ``MemoryStore.live``."""
+        with self._lock:
+            found = [each for each in self._rows.standing() if each.indexed and each.partition == partition]
+            changes = [self._change(each) for each in found]
+        for start in range(0, len(changes), batch):
+            yield changes[start : start + batch]
+
+    def _change(self, memory: Memory) -> Change:
+        gone = memory.state is MemoryState.DELETED
+        vector = None if gone else self._rows.vector(memory)
+        return Change(memory.revision, memory.partition, memory.id, None if gone else memory, vector)
+
+    def next_position(self, partition: Partition, session_id: str) -> int:
+        """See ``MemoryStore.next_position``."""
+        with self._lock:
+            memories = list(self._rows.memories.values())
+        wanted = (partition, session_id, None)
+        found = [each for each in memories if (each.partition, each.session_id, each.source.parent_id) == wanted]
+        return 1 + max((each.source.position for each in found if each.source.position is not None), default=-1)
+
+    def partitions(self, tenant: str | None = None) -> list[Partition]:
+        """See ``MemoryStore.partitions``."""
+        with self._lock:
+            active = [each for each in self._rows.standing() if each.state is MemoryState.ACTIVE]
+        return sorted({each.partition for each in active if tenant in (None, each.tenant)})
+
+    def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
+        """See ``MemoryStore.history``."""
+        with self._lock:
+            records = list(self._rows.records)
+        wanted = (tenant, memory_id)
+        return [record.entry for record in records if (record.partition.tenant, record.entry.memory_id) == wanted]
+
+    def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
+        """See ``MemoryStore.as_of``."""
+        with self._lock:
+            later = [each for each in self._rows.records if each.partition == partition and each.entry.at > instant]
+            current = [(each, self._rows.vector(each)) for each in self._rows.standing() if each.partition == partition]
+        return as_they_stood(current, later, instant)
+
+    def counts(self, tenant: str | None = None, user_id: str | None = None) -> StoreCounts:
+        """Exact counts of a tenant's or user's memories, or of all."""
+        with self._lock:
+            standing = self._rows.standing()
+        found = [each for each in standing if tenant in (None, each.tenant) and user_id in (None, each.user_id)]
+        return StoreCounts(
+            len(found),
+            len({(each.tenant, each.user_id) for each in found}),
+            Counter(each.bank for each in found),
+            Counter(each.state.value for each in found),
+            Counter(each.kind for each in found),
+        )
+
+    # -- the access log --
+
+    def append(self, entries: Sequence[RecallEntry]) -> None:
+        """See ``AccessLog.append``; as durable as this store can be."""
+        with self._lock:
+            self._log.extend(replace(entry, number=len(self._log) + place) for place, entry in enumerate(entries, 1))
+
+    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
+        """See ``AccessLog.fold``."""
+        with self._lock:
+            entries = self._log[self._folded : self._folded + limit]
+            self._folded += len(entries)
+            fold_recalls(self._rows, entries, step=step, cap=cap, weights=self._weights, now=now)
+            return len(entries)
+
+    # -- the encoder --
+
+    def encoder_identity(self) -> EncoderIdentity | None:
+        """See ``SqlStore.encoder_identity``."""
+        return self._rows.encoder
+
+    def claim_encoder(self, identity: EncoderIdentity) -> None:
+        """See ``SqlStore.claim_encoder``."""
+        with self._lock:
+            rows = self._rows
+            if rows.encoder != identity and any(rows.embeddings.values()):
+                raise ConfigError(
+                    f"the store holds embeddings by {rows.encoder}, but {identity} is set: `vimbank reindex`"
+                )
+            rows.encoder = identity
+
+    def missing_embeddings(self, identity: EncoderIdentity, limit: int) -> list[Memory]:
+        """See ``SqlStore.missing_embeddings``."""
+        with self._lock:
+            made = self._rows.embeddings.get(identity, {})
+            found = [each for each in self._rows.standing() if each.kind != PARENT_KIND and each.number not in made]
+        return found[:limit]
+
+    def put_embeddings(self, identity: EncoderIdentity, embedded: Sequence[tuple[Memory, Embedded]]) -> int:
+        """See ``SqlStore.put_embeddings``."""
+        kept = 0
+        with self._lock:
+            for memory, embedding in embedded:
+                standing = self._rows.by_id(memory.tenant, memory.id)
+                if standing is not None and _same_words(standing, memory):
+                    self._rows.embeddings.setdefault(identity, {})[memory.number] = _kept(embedding)
+                    kept += 1
+        return kept
+
+    def switch_encoder(self, identity: EncoderIdentity) -> None:
+        """See ``SqlStore.switch_encoder``."""
+        with self._lock:
+            lacking = self.missing_embeddings(identity, len(self._rows.live))
+            if lacking:
+                raise Conflict(f"{len(lacking)} memories have no embedding by {identity} yet")
+            if identity != self._rows.encoder:
+                self._rows.embeddings = {identity: self._rows.embeddings.get(identity, {})}
+                self._rows.encoder = identity
+                self._generation += 1
+
+    def token_vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vectors]:
+        """See ``SqlStore.token_vectors``."""
+        with self._lock:
+            found = [memory for name in ids if (memory := self._rows.by_id(tenant, name)) is not None]
+            made = ((memory.id, self._rows.current.get(memory.number)) for memory in found)
+            return {
+                name: each.token_vectors for name, each in made if each is not None and each.token_vectors is not None
+            }
+
+    # -- upkeep --
+
+    def disk_bytes(self) -> int:
+        """None of it is on a disk."""
+        return 0
+
+    def integrity(self) -> list[str]:
+        """There is no file that could be damaged."""
+        return []
+
+
+def _same_words(one: Memory, other: Memory) -> bool:
+    return (one.number, one.text, one.title) == (other.number, other.text, other.title)
+
+
+def _own(memory: Memory) -> Memory:
+    """With metadata of the store's own, of the types that JSON keeps."""
+    metadata: dict[str, Any] = orjson.loads(orjson.dumps(dict(memory.metadata)))
+    return replace(memory, metadata=metadata)
+
+
+def _kept(embedding: Embedded) -> Embedded:
+    tokens = embedding.token_vectors
+    return Embedded(
+        np.array(embedding.vector, dtype=np.float32), None if tokens is None else np.array(tokens, dtype=np.float32)
+    )
