@@ -405,12 +405,13 @@ class MemoryService:
     ) -> CheckReport:
         """Compare every index, snapshots included, with the store. Reads everything, changes nothing."""
         problems = [*self._store.integrity()]
-        problems += [f"snapshot {name} was damaged and set aside" for name in self._indexes.status().damaged]
         partitions = self._store.partitions(tenant)
         checks = []
         for done, partition in enumerate(partitions, 1):
             checks.append(self._check_partition(partition))
             progress(done, len(partitions))
+        # Last: a snapshot is read when its partition is.
+        problems += [f"snapshot {name} was damaged and set aside" for name in self._indexes.status().damaged]
         return CheckReport(checks, problems)
 
     def _check_partition(self, partition: Partition) -> PartitionCheck:
