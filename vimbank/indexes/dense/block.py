@@ -32,7 +32,9 @@ def unit_rows(vectors: Vectors, dimension: int) -> Vectors:
 
 
 def best_rows(scores: Vectors, top_k: int) -> IntArray:
-    """Indices of the ``top_k`` highest scores, best first, equal ones by index."""
+    """Indices of the ``top_k`` highest scores, best first, equal ones by index; none for top_k <= 0."""
+    if top_k <= 0:
+        return np.empty(0, dtype=np.int64)
     if top_k < len(scores):
         chosen = np.argpartition(scores, len(scores) - top_k)[len(scores) - top_k :]
         chosen.sort()

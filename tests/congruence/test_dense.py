@@ -1,0 +1,68 @@
+"""FAISS ranks like the exact reference, whatever share of the rows a mask lets through.
+
+Tolerance: the ten best are the same set (recall@10 = 1), ties within 1e-6 aside; scores are bit-equal.
+"""
+
+import numpy as np
+import pytest
+
+from vimbank.domain.models import BoolArray, Vectors
+from vimbank.indexes.dense.exact import ExactIndex
+from vimbank.indexes.dense.faiss import FaissIndex
+
+ROWS, DIMENSION, QUERIES = 20_000, 96, 20
+
+
+def clustered(count: int, seed: int) -> Vectors:
+    """Rows around 50 centres, as embeddings of related texts are: near ties are many."""
+    generator = np.random.default_rng(seed)
+    centres = np.random.default_rng(1).standard_normal((50, DIMENSION))
+    rows = centres[generator.integers(0, 50, count)] + 0.5 * generator.standard_normal((count, DIMENSION))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def exact() -> ExactIndex:
+    index = ExactIndex(DIMENSION)
+    index.append(clustered(ROWS, seed=2))
+    return index
+
+
+@pytest.fixture(scope="module", params=["int8", "float32"])
+def faiss(request: pytest.FixtureRequest) -> FaissIndex:
+    index = FaissIndex(DIMENSION, int8_from_rows=1_000 if request.param == "int8" else ROWS + 1)
+    index.append(clustered(ROWS, seed=2))
+    return index
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.5, 1.0])
+def test_the_best_ten_are_the_same_under_every_mask(exact: ExactIndex, faiss: FaissIndex, share: float) -> None:
+    generator = np.random.default_rng(3)
+    for query in clustered(QUERIES, seed=4):
+        allowed: BoolArray | None = None if share == 1.0 else generator.random(ROWS) < share
+        expected = exact.search(query, allowed=allowed, top_k=10)
+        found = faiss.search(query, allowed=allowed, top_k=10)
+        assert len(found) == len(expected) == (10 if allowed is None else min(10, np.count_nonzero(allowed)))
+        assert exact.score(query, found) == pytest.approx(exact.score(query, expected), abs=1e-6)
+        assert faiss.score(query, found).tolist() == exact.score(query, found).tolist()
+
+
+def test_two_hundred_candidates_hold_the_best_two_hundred(exact: ExactIndex, faiss: FaissIndex) -> None:
+    for query in clustered(QUERIES, seed=5):
+        expected = exact.search(query, allowed=None, top_k=200)
+        found = faiss.search(query, allowed=None, top_k=200)
+        assert exact.score(query, found) == pytest.approx(exact.score(query, expected), abs=1e-6)
+
+
+def test_one_long_component_does_not_blur_the_others() -> None:
+    """A row along an axis stretches the int8 scale for all rows; the best are still among the candidates."""
+    rows = clustered(5_000, seed=6)
+    rows[17] = 0
+    rows[17, 3] = 1.0
+    exact, faiss = ExactIndex(DIMENSION), FaissIndex(DIMENSION, int8_from_rows=1_000)
+    exact.append(rows)
+    faiss.append(rows)
+    for query in clustered(QUERIES, seed=7):
+        expected = exact.search(query, allowed=None, top_k=10)
+        found = faiss.search(query, allowed=None, top_k=10)
+        assert exact.score(query, found) == pytest.approx(exact.score(query, expected), abs=1e-6)
