@@ -288,6 +288,7 @@ def test_delete_all_takes_one_named_user_only_case_68(client: TestClient) -> Non
     assert fields_of(client.delete("/v1/memories", params={"user_id": "  "})) == ["user_id"]
     assert fields_of(client.delete("/v1/memories", params={"user_id": "*"})) == ["user_id"]
     assert fields_of(client.delete("/v1/memories", params={"user_id": "alice", "sesion_id": "1"})) == ["sesion_id"]
+    assert fields_of(client.delete("/v1/memories?user_id=alice&user_id=bob")) == ["user_id"]
     assert client.get("/v1/memories").json()["total"] == 4
     assert client.delete("/v1/memories", params={"user_id": "alice", "session_id": "1"}).json() == {"deleted": 1}
     assert client.delete("/v1/memories", params={"user_id": "alice"}).json() == {"deleted": 1}

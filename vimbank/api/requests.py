@@ -1,6 +1,7 @@
 """What routes take from a request: the service, ids out of paths, bodies read strictly, forms."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
@@ -15,7 +16,7 @@ from starlette.responses import Response
 
 from vimbank.api.errors import invalid_input
 from vimbank.api.schemas import DocumentIn
-from vimbank.errors import InvalidInput
+from vimbank.errors import FieldError, InvalidInput
 from vimbank.service import MemoryService
 
 __all__ = ["Document", "JsonRoute", "MemoryIdPath", "Service", "SessionIdPath", "Upload", "json_value"]
@@ -31,15 +32,25 @@ class _StrictRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """A route that reads JSON strictly."""
+    """A route that reads JSON strictly, and takes no query parameter twice."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _check_given_once(request)
             return await handler(_StrictRequest(request.scope, request.receive))
 
         return strict
+
+
+def _check_given_once(request: Request) -> None:
+    """The last one would count in silence, and could be another user's name."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise InvalidInput([FieldError(name, "is given more than once") for name in repeated])
 
 
 async def _service_of(request: Request) -> MemoryService:
