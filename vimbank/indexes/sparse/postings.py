@@ -81,6 +81,7 @@ class PostingsIndex:
     def _forget_scores(self) -> None:
         self._norms: FloatArray | None = None
         self._columns: dict[int, FloatArray] = {}
+        self._asked_once: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._forward)
@@ -174,7 +175,7 @@ class PostingsIndex:
         part = slice(int(self._saved_offsets[term_id]), int(self._saved_offsets[term_id + 1]))
         return self._saved_rows[part], self._saved_frequencies[part]
 
-    def _terms_of(self, row: int) -> Sequence[int]:
+    def _terms_of(self, row: int) -> Ints:
         terms = self._forward[row]
         if isinstance(terms, int):
             start, end = self._saved_row_offsets[terms : terms + 2]
@@ -205,19 +206,25 @@ class PostingsIndex:
 
     def _add_scores(self, scores: FloatArray, term_id: int, idf: float, *, is_common: bool) -> None:
         # A column holds 0 where the term is missing, so that both ways give the same bits.
-        if not is_common:
-            rows, values = self._term_scores(term_id, idf)
-            np.add.at(scores, rows, values)
-            return
         column = self._columns.get(term_id)
-        if column is None:
-            column = np.zeros(len(scores))
-            rows, values = self._term_scores(term_id, idf)
-            column[rows] = values
-            if len(self._columns) >= _MAX_COLUMNS:
-                self._columns.clear()
-            self._columns[term_id] = column
-        scores += column
+        if column is not None:
+            scores += column
+            return
+        rows, values = self._term_scores(term_id, idf)
+        np.add.at(scores, rows, values)
+        if is_common:
+            self._keep_column(term_id, rows, values)
+
+    def _keep_column(self, term_id: int, rows: NDArray[np.intp], values: FloatArray) -> None:
+        # At the second use only: where changes and searches alternate, no column would ever be read.
+        if term_id not in self._asked_once:
+            self._asked_once.add(term_id)
+            return
+        if len(self._columns) >= _MAX_COLUMNS:
+            self._columns.clear()
+        column = np.zeros(len(self._forward))
+        column[rows] = values
+        self._columns[term_id] = column
 
     def _term_scores(self, term_id: int, idf: float) -> tuple[NDArray[np.intp], FloatArray]:
         """The rows that hold the term, and what it adds to the score of each."""
@@ -235,12 +242,17 @@ class PostingsIndex:
             return self._saved(term_id)
         return np.frombuffer(postings.rows, np.int32), np.frombuffer(postings.frequencies, np.int32)
 
+    def _buffers(self, term_id: int) -> "tuple[Ints, Ints] | tuple[Int32Array, Int32Array]":
+        postings = self._postings[term_id]
+        return self._saved(term_id) if postings is None else (postings.rows, postings.frequencies)
+
     def _length_norms(self) -> FloatArray:
         norms = self._norms
         if norms is None:
             average = self._total / len(self._lengths)
-            lengths = np.frombuffer(self._lengths, np.int32).astype(np.float64)
-            norms = self._k1 * (1 - self._b + self._b * lengths / average)
+            lengths: Int32Array = np.frombuffer(self._lengths, np.int32)
+            norms = np.multiply(lengths, self._k1 * self._b / average, dtype=np.float64)
+            norms += self._k1 * (1 - self._b)
             self._norms = norms
         return norms
 
@@ -251,8 +263,8 @@ class PostingsIndex:
         kept = [term_id for term_id in range(len(self._terms)) if self._document_frequency(term_id)]
         renumbered = np.zeros(len(self._terms), np.int32)
         renumbered[kept] = np.arange(len(kept), dtype=np.int32)
-        postings = [self._read(term_id) for term_id in kept]
-        row_terms = [np.asarray(self._terms_of(row), np.int32) for row in range(len(self))]
+        postings = [self._buffers(term_id) for term_id in kept]
+        row_terms = [self._terms_of(row) for row in range(len(self))]
         blob, blob_offsets = _join([self._terms[term_id] for term_id in kept])
         return {
             "format": _FORMAT,
@@ -298,8 +310,8 @@ def _position(rows: Ints, row: int) -> int:
     return int((np.frombuffer(rows, np.int32) == row).argmax())
 
 
-def _concatenate(parts: Sequence[Int32Array]) -> Int32Array:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+def _concatenate(parts: "Sequence[Ints | Int32Array]") -> Int32Array:
+    return np.frombuffer(b"".join(parts), np.int32)  # type: ignore[arg-type]  # arrays are buffers
 
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
