@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from vimbank.cli.main import cli
 
-ENVIRONMENT = {"VIMBANK_ENCODER__KIND": "hashing", "VIMBANK_LOG__LEVEL": "WARNING"}
+ENVIRONMENT = {"VIMBANK_ENCODER__KIND": "hashing", "VIMBANK_LOG__LEVEL": "WARNING", "COLUMNS": "120"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def test_check_of_a_sound_folder_is_clean(vimbank: Vimbank) -> None:
 def test_check_tells_a_damaged_snapshot_and_ends_with_1(vimbank: Vimbank, data: Path) -> None:
     """Case 116: damage is said, and the rest works."""
     fill(vimbank)
+    vimbank("search", "fact 1", "--user", "ana")
     (snapshot,) = [path for path in (data / "indexes").rglob("*") if path.is_file()]
     content = bytearray(snapshot.read_bytes())
     content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
