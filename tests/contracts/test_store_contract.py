@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ class TestAdd:
         "names", [{"id": "x"}, {"idempotency_key": "x"}, {"source": Source(event_id="x")}], ids=["id", "key", "event"]
     )
     def test_the_same_again_is_a_duplicate_and_other_content_a_conflict(
-        self, store: Store, names: dict[str, object]
+        self, store: Store, names: dict[str, Any]
     ) -> None:
         [first] = add(store, prepared("tea", **names))
         again, other, unrelated = store.add(
@@ -126,7 +127,7 @@ class TestAdd:
     def test_a_known_id_of_another_user_or_bank_is_a_conflict_even_at_an_equal_hash(self, store: Store) -> None:
         first = prepared("tea", id="x")
         add(store, first)
-        for fields in ({"user_id": "bob"}, {"bank": "task"}):
+        for fields in list[dict[str, Any]](({"user_id": "bob"}, {"bank": "task"})):
             other = PreparedDraft(prepared("tea", id="x", **fields).draft, first.content_hash, 1, None)
             [result] = store.add([other], actor="test", now=JAN)
             assert isinstance(result, Conflict)
@@ -137,7 +138,7 @@ class TestAdd:
         assert isinstance(result, Conflict)
 
     def test_another_tenant_may_use_the_same_names(self, store: Store) -> None:
-        names = {"id": "x", "idempotency_key": "k", "source": Source(event_id="e")}
+        names: dict[str, Any] = {"id": "x", "idempotency_key": "k", "source": Source(event_id="e")}
         add(store, prepared("tea", **names), prepared("coffee", tenant="other", **names))
         assert [memory.text for memory in store.get("other", ["x"])] == ["coffee"]
 
@@ -341,7 +342,7 @@ class TestDelete:
         assert store.delete("t", [name], actor="test", now=FEB) == []
 
     def test_case_5_a_callers_id_may_be_used_again_and_names_both_lives(self, store: Store) -> None:
-        names = {"id": "x", "idempotency_key": "k", "source": Source(event_id="e")}
+        names: dict[str, Any] = {"id": "x", "idempotency_key": "k", "source": Source(event_id="e")}
         add(store, prepared("first", **names))
         store.delete("t", ["x"], actor="test", now=FEB)
         [again] = add(store, prepared("second", **names), now=MAR)
@@ -418,8 +419,8 @@ class TestRead:
             prepared("e", tenant="other"),
         )
 
-        def texts(**fields: object) -> str:
-            return "".join(memory.text for memory in store.page(ListQuery(tenant="t", **fields)).items)  # type: ignore[arg-type]
+        def texts(**fields: Any) -> str:
+            return "".join(memory.text for memory in store.page(ListQuery(tenant="t", **fields)).items)
 
         assert texts() == "abcd"
         assert texts(user_id="alice") == "abd"

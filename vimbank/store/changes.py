@@ -5,7 +5,7 @@ A flow decides before it writes: when it raises NotFound or Conflict, nothing ha
 
 import itertools
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -133,14 +133,15 @@ class IdSource:
     Not thread-safe: taken inside the writing transaction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, randbits: Callable[[int], int] = secrets.randbits) -> None:
+        self._randbits = randbits
         self._last = 0
 
     def take(self, now: datetime) -> str:
         """A new id of the time ``now`` (or just after the last one, should the clock stand or step back)."""
         self._last = max(self._last + 1, max(0, to_micros(now)) * 4096 // 1000)  # 1/4096 ms
         ticks = self._last & ((1 << 60) - 1)
-        value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | secrets.randbits(62)
+        value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | self._randbits(62)
         digits = f"{value:032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 

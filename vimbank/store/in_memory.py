@@ -49,7 +49,7 @@ __all__ = ["InMemoryStore"]
 class _Rows:
     """``changes.Rows`` on dicts. Rows of deleted memories stay, as tombstones."""
 
-    def __init__(self) -> None:
+    def __init__(self, ids: IdSource) -> None:
         self.revision = 0
         self.memories: dict[int, Memory] = {}
         self.live: dict[tuple[str, str], int] = {}
@@ -57,7 +57,7 @@ class _Rows:
         self.embeddings: dict[EncoderIdentity | None, dict[int, Embedded]] = {}
         self.encoder: EncoderIdentity | None = None
         self.records: list[Record] = []
-        self._ids = IdSource()
+        self._ids = ids
         self._number = 0
 
     def take_revision(self) -> int:
@@ -85,11 +85,9 @@ class _Rows:
         )
 
     def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
-        wanted = (partition, kind, content_hash, MemoryState.ACTIVE)
-        return next(
-            (m for m in self.standing() if (m.partition, m.kind, m.content_hash, m.state) == wanted),
-            None,
-        )
+        same = (each for each in self.standing() if each.content_hash == content_hash)
+        wanted = (partition, kind, MemoryState.ACTIVE)
+        return next((each for each in same if (each.partition, each.kind, each.state) == wanted), None)
 
     def parts(self, memory: Memory) -> list[Memory]:
         wanted = (memory.partition, memory.id)
@@ -134,14 +132,15 @@ class _Rows:
 
     def standing(self) -> list[Memory]:
         """All memories but deleted ones, by number."""
-        return [self.memories[number] for number in sorted(self.live.values())]
+        # A number is given later than all others and its id is put in at the end, so these are sorted.
+        return [self.memories[number] for number in self.live.values()]
 
 
 class InMemoryStore:
     """``MemoryStore`` and ``AccessLog`` with the meaning of ``SqlStore``. Thread-safe; each call scans everything."""
 
-    def __init__(self, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS) -> None:
-        self._rows: Final = _Rows()
+    def __init__(self, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS, ids: IdSource | None = None) -> None:
+        self._rows: Final = _Rows(IdSource() if ids is None else ids)
         self._lock: Final = threading.RLock()
         self._weights: Final = recall_weights
         self._generation = 0

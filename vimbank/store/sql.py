@@ -67,12 +67,14 @@ class SqlStore:
     Beyond the ports: which encoder the store belongs to, its change online, token vectors, counts, soundness.
     """
 
-    def __init__(self, engine: Engine, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS) -> None:
+    def __init__(
+        self, engine: Engine, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS, ids: IdSource | None = None
+    ) -> None:
         """On an engine whose schema is the newest; ``open`` is the usual way."""
         self._connections = Connections(engine)
         self._statements = Statements(engine.dialect)
         self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
-        self._ids = IdSource()
+        self._ids = IdSource() if ids is None else ids
         self._weights = recall_weights
         self._claimed: int | None = None  # the encoder that this process said it uses
 
