@@ -314,13 +314,20 @@ class MemoryService:
         raise Conflict(f"{id} keeps changing")
 
     def delete(self, tenant: str, id: str, *, actor: str = "api") -> None:
-        """Delete a memory, with its segments where it is a document. Raises NotFound."""
+        """Delete a memory, with its segments where it is a document. Raises NotFound, InvalidInput."""
+        _check_ids(tenant=tenant, id=id)
         if not self._store.delete(tenant, [id], actor=actor, now=self._clock()):
             raise _not_found(id)
 
     def delete_all(self, scope: Scope, *, actor: str = "api") -> int:
         """Delete all memories of one user, or of a bank, session or agent of that user; how many (case 68)."""
-        clean_id(scope.user_id, "user_id")
+        _check_ids(
+            tenant=scope.tenant,
+            user_id=scope.user_id,
+            bank=scope.bank,
+            agent_id=scope.agent_id,
+            session_id=scope.session_id,
+        )
         if scope.user_id == ALL_USERS:
             raise InvalidInput.of("user_id", "must name one user")
         deleted = self._store.delete_scope(scope, actor=actor, now=self._clock())
@@ -348,7 +355,11 @@ class MemoryService:
         return replace(recall, took_ms=(time.perf_counter() - started) * 1e3)
 
     def get(self, tenant: str, id: str) -> Memory:
-        """One memory, in whatever state but deleted. Raises NotFound, also for another tenant's id (case 61)."""
+        """One memory, in whatever state but deleted. Raises NotFound, also for another tenant's id (case 61).
+
+        Raises InvalidInput for what can be no id (case 114).
+        """
+        _check_ids(tenant=tenant, id=id)
         found = self._store.get(tenant, [id])
         if not found:
             raise _not_found(id)
@@ -358,10 +369,20 @@ class MemoryService:
         """One page of a listing, with the exact total (case 79)."""
         if not 1 <= query.limit <= MAX_TOP_K:
             raise InvalidInput.of("limit", f"must be between 1 and {MAX_TOP_K}")
+        _check_ids(
+            tenant=query.tenant,
+            user_id=query.user_id,
+            bank=query.bank,
+            agent_id=query.agent_id,
+            session_id=query.session_id,
+            kind=query.kind,
+            parent_id=query.parent_id,
+        )
         return self._store.page(query)
 
     def history(self, tenant: str, id: str) -> Sequence[HistoryEntry]:
-        """All changes of a memory, oldest first, also of a deleted one. Raises NotFound."""
+        """All changes of a memory, oldest first, also of a deleted one. Raises NotFound, InvalidInput."""
+        _check_ids(tenant=tenant, id=id)
         entries = self._store.history(tenant, id)
         if not entries:
             raise _not_found(id)
@@ -387,6 +408,7 @@ class MemoryService:
 
     def stats(self, tenant: str, user_id: str | None = None) -> Stats:
         """Exact counts of a tenant or of one user of it."""
+        _check_ids(tenant=tenant, user_id=user_id)
         counts = self._store.counts(tenant, user_id)
         return Stats(
             memories=counts.memories,
@@ -512,6 +534,13 @@ def _result(value: AddResult | Exception) -> AddResult | VimbankError:
     if isinstance(value, AddResult | VimbankError):
         return value
     raise value
+
+
+def _check_ids(**given: str | None) -> None:
+    """Raises InvalidInput, naming the field, for what can be no id: the store could not even be asked for it."""
+    for field, value in given.items():
+        if value is not None:
+            clean_id(value, field)
 
 
 def _not_found(id: str) -> NotFound:
