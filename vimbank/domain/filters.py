@@ -194,12 +194,12 @@ def identity(value: object) -> Hashable:
 
     Objects equal no operand, but each has an identity of its own content; None is the identity of no value.
     """
+    if isinstance(value, str):
+        return value  # the most frequent by far, and no tuple equals it
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, int | float):
         return ("number", value)
-    if isinstance(value, str):
-        return ("text", str(value))
     if isinstance(value, list | tuple):
         return ("list", tuple(identity(element) for element in value))
     if isinstance(value, Mapping):

@@ -57,6 +57,7 @@ _NUMBERS: Final = (
 )
 _TEXTS: Final = ("kind", "session_id", "agent_id", "speaker", "title", "parent_id", "state", "event_id")
 _AT: Final = {name: index for index, name in enumerate(_NUMBERS)}
+_DECODED_AT_ONCE: Final = 512
 _PLACES_A_GROUP: Final = 2**32  # a place is group * this + position
 _SUFFIX: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
@@ -276,18 +277,23 @@ class Roster:
         """
         with self._building:
             if self._titles is None:
-                self._titles = {}
-                for row in range(len(self)):
-                    self._enter_title(row)
+                titles: dict[str, list[int]] = {}
+                values = self._texts["title"].values
+                for row, code in enumerate(self._texts["title"].codes.tolist()):
+                    for key in _normal_titles(str(values[code])) if code >= 0 else ():
+                        titles.setdefault(key, []).append(row)
+                self._titles = titles
             return self._titles
 
     def _places_by_row(self) -> dict[int, int]:
         with self._building:
             if self._places is None:
-                self._places, self._places_shared = {}, False
-                # Lowest number last, so that it is what stays.
-                for row in np.argsort(-self.column("number"), kind="stable").tolist():
-                    self._enter_place(row)
+                group, position = self.column("group"), self.column("position")
+                rows = np.flatnonzero(_has_place(group, position))
+                rows = rows[np.argsort(-self.column("number")[rows], kind="stable")]  # the lowest last: it stays
+                keys = group[rows].astype(np.int64) * _PLACES_A_GROUP + position[rows].astype(np.int64)
+                self._places = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+                self._places_shared = len(self._places) < len(rows)
             return self._places
 
     def _enter(self, row: int) -> None:
@@ -420,7 +426,9 @@ def _text(memory: Memory, name: str) -> str | None:
 @lru_cache(maxsize=4_096)
 def _normal_titles(title: str) -> tuple[str, ...]:
     """The title and, where it ends in parentheses, the title without them; cached as a document's parts share it."""
-    keys = (normalise_title(title), normalise_title(_SUFFIX.sub("", title)))
+    keys = [normalise_title(title)]
+    if title.rstrip().endswith(")"):
+        keys.append(normalise_title(_SUFFIX.sub("", title)))
     return tuple(dict.fromkeys(key for key in keys if key))
 
 
@@ -429,11 +437,17 @@ def _has_place(group: Any, position: Any) -> Any:
     return (group >= 0) & (position >= 0) & (position < _PLACES_A_GROUP)
 
 
-def _metadata_cells(rows: Iterable[bytes], key: str) -> Iterator[object]:
+def _metadata_cells(rows: Sequence[bytes], key: str) -> Iterator[object]:
+    """The value of a metadata key in each row, None where it has none."""
     # Most rows lack most keys: a row is decoded only where the key, or the object a dotted key starts in, may be.
-    needles = tuple({_encode(key), _encode(key.partition(".")[0])})
-    for raw in rows:
-        yield metadata_value(_decode(raw), key) if any(needle in raw for needle in needles) else None
+    whole, first = _encode(key), _encode(key.partition(".")[0])
+    for start in range(0, len(rows), _DECODED_AT_ONCE):
+        batch = rows[start : start + _DECODED_AT_ONCE]
+        bearers = [at for at, raw in enumerate(batch) if whole in raw or first in raw]
+        cells: list[object] = [None] * len(batch)
+        for at, metadata in zip(bearers, _decode_all([batch[at] for at in bearers]), strict=True):
+            cells[at] = metadata_value(metadata, key)
+        yield from cells
 
 
 def _encode(value: object) -> bytes:
@@ -449,6 +463,14 @@ def _decode(raw: bytes) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         return json.loads(raw.decode("utf-8", "surrogatepass"))
+
+
+def _decode_all(rows: Sequence[bytes]) -> list[Any]:
+    """As ``_decode`` row by row, twice as fast."""
+    try:
+        return list(orjson.loads(b"[" + b",".join(rows) + b"]"))
+    except orjson.JSONDecodeError:
+        return [_decode(raw) for raw in rows]
 
 
 def _bytes(raw: bytes) -> NDArray[np.uint8]:
