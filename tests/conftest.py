@@ -1,12 +1,17 @@
-"""Fixtures of every test: a clean environment, a settable clock, a dozen memories."""
+"""Fixtures of every test: a clean environment, a settable clock, a dozen memories, a service in a folder of its own."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from vimbank.domain.models import MemoryDraft
+from vimbank.service import MemoryService
+from vimbank.settings import EncoderSettings, Settings
+from vimbank.wiring import open_service
 
 # Before any test is collected: a setting of the person who runs the tests must not decide them.
 for _name in [name for name in os.environ if name.startswith("VIMBANK_") and not name.startswith("VIMBANK_TEST_")]:
@@ -54,3 +59,11 @@ def memories() -> list[MemoryDraft]:
         draft("shared", "knowledge", "quiet hours start at ten in the evening", title="House rules"),
         draft("shared", "knowledge", "guests sign in at the front desk", title="House rules"),
     ]
+
+
+@pytest.fixture
+def service(tmp_path: Path, clock: SettableClock) -> Iterator[MemoryService]:
+    """A service on a new folder, with the test encoder and the settable clock."""
+    settings = Settings(data_dir=tmp_path / "data", encoder=EncoderSettings(kind="hashing"))
+    with open_service(settings, clock=clock) as opened:
+        yield opened

@@ -9,14 +9,14 @@ import pytest
 
 from tests.cli.conftest import ENVIRONMENT, Vimbank
 from vimbank.domain.models import MemoryDraft, Query
-from vimbank.settings import Settings
+from vimbank.settings import EncoderSettings, Settings
 from vimbank.wiring import open_service
 
 
 @pytest.fixture
 def filled(vimbank: Vimbank, data: Path, memories: list[MemoryDraft]) -> Vimbank:
     """The command over the dozen memories."""
-    with open_service(Settings(data_dir=data, encoder={"kind": "hashing"})) as service:  # type: ignore[arg-type]
+    with open_service(Settings(data_dir=data, encoder=EncoderSettings(kind="hashing"))) as service:
         service.add_many(memories)
     return vimbank
 
@@ -56,7 +56,7 @@ def test_explain_shows_figures_that_add_up(filled: Vimbank) -> None:
 
 def test_case_29_the_command_ranks_as_python_does(filled: Vimbank, data: Path) -> None:
     queries = ["allergic", "what is the cat called", "ZX-4471 valve", "pump", "quiet hours", "clean mug desk"]
-    with open_service(Settings(data_dir=data, encoder={"kind": "hashing"})) as service:  # type: ignore[arg-type]
+    with open_service(Settings(data_dir=data, encoder=EncoderSettings(kind="hashing"))) as service:
         expected = [
             [scored.memory.id for scored in service.search(
                 Query(tenant="default", user_id="ana", text=text, reinforce=False)).results]
