@@ -163,32 +163,33 @@ class TestEncoder:
         assert river @ longer > 1 - 1e-6
 
 
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> MultiVectorEncoder:
+    return open_multi_vector(tmp_path_factory.mktemp("model"))
+
+
 @pytest.mark.heavy
 class TestTokenEncoder:
     """ports.TokenEncoder: one vector a token (V-13, B15)."""
 
-    @pytest.fixture(scope="class")
-    def encoder(self, tmp_path_factory: pytest.TempPathFactory) -> MultiVectorEncoder:
-        return open_multi_vector(tmp_path_factory.mktemp("model"))
-
-    def test_rows_are_unit_vectors_one_array_a_text(self, encoder: MultiVectorEncoder) -> None:
-        answers = encoder.encode_document_tokens([*TEXTS, ""])
-        assert [tokens.shape[1] for tokens in answers] == [encoder.identity.dimension] * 5
+    def test_rows_are_unit_vectors_one_array_a_text(self, late: MultiVectorEncoder) -> None:
+        answers = late.encode_document_tokens([*TEXTS, ""])
+        assert [tokens.shape[1] for tokens in answers] == [late.identity.dimension] * 5
         assert len(answers[-1]) == 0
         assert len(answers[0]) < len(answers[3])
         for tokens in answers:
             assert tokens.dtype == np.float32
             np.testing.assert_allclose(np.linalg.norm(tokens, axis=1), 1, atol=1e-5)
 
-    def test_the_pooled_vector_is_the_mean_of_the_token_vectors(self, encoder: MultiVectorEncoder) -> None:
-        pooled = pool_tokens(encoder.encode_document_tokens(TEXTS), encoder.identity.dimension)
-        np.testing.assert_allclose(encoder.encode_documents(TEXTS), pooled, atol=1e-5)
+    def test_the_pooled_vector_is_the_mean_of_the_token_vectors(self, late: MultiVectorEncoder) -> None:
+        pooled = pool_tokens(late.encode_document_tokens(TEXTS), late.identity.dimension)
+        np.testing.assert_allclose(late.encode_documents(TEXTS), pooled, atol=1e-5)
 
-    def test_a_query_is_cut(self, encoder: MultiVectorEncoder) -> None:
-        assert 32 <= len(encoder.encode_query_tokens(TEXTS[3])) <= 34  # the checkpoint keeps [CLS] and [SEP]
-        assert len(encoder.encode_query_tokens("")) == 0
+    def test_a_query_is_cut(self, late: MultiVectorEncoder) -> None:
+        assert 32 <= len(late.encode_query_tokens(TEXTS[3])) <= 34  # the checkpoint keeps [CLS] and [SEP]
+        assert len(late.encode_query_tokens("")) == 0
 
-    def test_late_interaction_prefers_the_answer(self, encoder: MultiVectorEncoder) -> None:
-        query = encoder.encode_query_tokens("Where did Caroline move?")
-        answer, other = maxsim_many(query, encoder.encode_document_tokens(TEXTS[:2]))
+    def test_late_interaction_prefers_the_answer(self, late: MultiVectorEncoder) -> None:
+        query = late.encode_query_tokens("Where did Caroline move?")
+        answer, other = maxsim_many(query, late.encode_document_tokens(TEXTS[:2]))
         assert 1 >= answer > other >= 0

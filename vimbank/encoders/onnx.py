@@ -1,6 +1,7 @@
 """The default encoder: all-MiniLM-L6-v2, or another sentence model of mean pooling, on onnxruntime. No torch.
 
-Measured on two cores, about 100 tokens a passage: see ``scripts/bench``.
+Measured on two cores with two threads: a short query 3.4 to 3.9 ms; passages of 100 tokens 63 a second in batches of
+4, 50 in batches of 1 and 49 of 32: small batches stay in the cache and hold less padding.
 """
 
 import hashlib
@@ -89,7 +90,7 @@ class OnnxEncoder:
     Raises:  ConfigError: the tokenizer cannot be read.
     """
 
-    def __init__(self, files: ModelFiles, *, threads: int = 2, batch_size: int = 8) -> None:
+    def __init__(self, files: ModelFiles, *, threads: int = 2, batch_size: int = 4) -> None:
         self._files = files
         self._threads = threads
         self._batch_size = batch_size
@@ -101,7 +102,7 @@ class OnnxEncoder:
         self._tokenizer.enable_padding()
 
     @classmethod
-    def open(cls, model: str | None = None, *, threads: int = 2, batch_size: int = 8) -> "OnnxEncoder":
+    def open(cls, model: str | None = None, *, threads: int = 2, batch_size: int = 4) -> "OnnxEncoder":
         """The packaged model, or that of the folder ``model``.
 
         Raises:  ConfigError: no model is there.
