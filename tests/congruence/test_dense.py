@@ -14,11 +14,12 @@ ROWS, DIMENSION, QUERIES = 20_000, 96, 20
 
 
 def clustered(count: int, seed: int) -> Vectors:
-    """Rows around 50 centres, as embeddings of related texts are: near ties are many."""
+    """Rows close around 50 centres, as embeddings of related texts are: hundreds nearly tie, closer than int8 tells."""
     generator = np.random.default_rng(seed)
     centres = np.random.default_rng(1).standard_normal((50, DIMENSION))
-    rows = centres[generator.integers(0, 50, count)] + 0.5 * generator.standard_normal((count, DIMENSION))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    rows = centres[generator.integers(0, 50, count)] + 0.2 * generator.standard_normal((count, DIMENSION))
+    units: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return units
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,39 @@ def test_one_long_component_does_not_blur_the_others() -> None:
         expected = exact.search(query, allowed=None, top_k=10)
         found = faiss.search(query, allowed=None, top_k=10)
         assert exact.score(query, found) == pytest.approx(exact.score(query, expected), abs=1e-6)
+
+
+def test_int8_codes_follow_every_change() -> None:
+    exact, faiss = ExactIndex(DIMENSION), FaissIndex(DIMENSION, int8_from_rows=3_000)
+    both = (exact, faiss)
+    generator = np.random.default_rng(8)
+    for index in both:
+        index.append(clustered(7_000, seed=9))
+    for row in generator.integers(0, 5_000, 1_500).tolist():
+        for index in both:
+            index.remove(row)
+    replacements = clustered(500, seed=10)
+    for row, vector in zip(generator.integers(0, 5_000, 500).tolist(), replacements, strict=True):
+        for index in both:
+            index.replace(row, vector)
+    for index in both:
+        index.append(clustered(200, seed=11))
+    saved = faiss.dump()
+    assert np.array_equal(saved["codes"], np.rint(saved["vectors"] * np.float32(saved["scale"])) + 128)
+    for query in clustered(QUERIES, seed=12):
+        expected = exact.search(query, allowed=None, top_k=10)
+        assert exact.score(query, faiss.search(query, allowed=None, top_k=10)) == pytest.approx(
+            exact.score(query, expected), abs=1e-6
+        )
+
+
+def test_codes_are_made_anew_when_a_component_outgrows_their_scale() -> None:
+    faiss = FaissIndex(DIMENSION, int8_from_rows=1_000)
+    faiss.append(clustered(3_000, seed=13))
+    before = faiss.dump()["scale"]
+    faiss.append(np.eye(1, DIMENSION, dtype=np.float32))
+    after = faiss.dump()
+    assert after["scale"] == 127 < before
+    assert after["codes"][-1, 0] == 128 + 127
+    faiss.replace(5, -np.eye(1, DIMENSION, dtype=np.float32)[0])
+    assert faiss.dump()["codes"][5, 0] == 128 - 127

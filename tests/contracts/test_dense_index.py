@@ -31,8 +31,9 @@ def index(request: pytest.FixtureRequest) -> DenseIndex:
 
 
 def units(count: int, seed: int = 0) -> Vectors:
-    rows = np.random.default_rng(seed).standard_normal((count, DIMENSION)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows: Vectors = np.random.default_rng(seed).standard_normal((count, DIMENSION)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
 
 
 def axis(at: int, value: float = 1.0) -> Any:
@@ -177,7 +178,7 @@ class DenseMachine(RuleBasedStateMachine):
         self.index.append(vectors)
         self.rows = np.concatenate([self.rows, vectors])
 
-    @precondition(lambda self: len(self.rows))
+    @precondition(lambda self: len(self.rows) > 0)
     @rule(data=st.data())
     def replace(self, data: st.DataObject) -> None:
         row = data.draw(st.integers(0, len(self.rows) - 1))
@@ -185,7 +186,7 @@ class DenseMachine(RuleBasedStateMachine):
         self.index.replace(row, vector)
         self.rows[row] = vector
 
-    @precondition(lambda self: len(self.rows))
+    @precondition(lambda self: len(self.rows) > 0)
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:
         row = data.draw(st.integers(0, len(self.rows) - 1))

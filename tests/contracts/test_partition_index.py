@@ -38,7 +38,8 @@ def index(request: pytest.FixtureRequest) -> LocalPartition:
 
 
 def vector_of(text: str) -> Vector:
-    return ENCODER.encode_documents([text])[0]
+    vector: Vector = ENCODER.encode_documents([text])[0]
+    return vector
 
 
 def stored(id: str, text: str, revision: int, **fields: Any) -> Change:
@@ -115,7 +116,7 @@ class TestPartitionIndex:
         for _ in range(2):
             index.apply(batch)
             assert index.compare([stored("a", "third", 3)]) == []
-        index.apply([stored("a", "first", 1)])  # late
+        index.apply([stored("a", "between", 2)])  # late
         assert index.compare([stored("a", "third", 3)]) == []
         index.apply([])
         assert len(index) == 1

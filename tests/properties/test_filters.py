@@ -158,9 +158,6 @@ def test_the_negative_operators_negate(population: tuple[Memory, ...], field: st
     kind = ATTRIBUTES.get(field)
     operand = data.draw(moments if kind == "time" else scalars)
     for memory in population:
-        for positive, negative in (("eq", "ne"), ("in", "nin")):
-            value = (operand,) if positive == "in" else operand
-            assert matches(Condition(field, positive, value), memory) != matches(  # type: ignore[arg-type]
-                Condition(field, negative, value),
-                memory,  # type: ignore[arg-type]
-            )
+        assert matches(Condition(field, "eq", operand), memory) != matches(Condition(field, "ne", operand), memory)
+        several = (operand,)
+        assert matches(Condition(field, "in", several), memory) != matches(Condition(field, "nin", several), memory)
