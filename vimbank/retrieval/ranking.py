@@ -56,7 +56,7 @@ Load = Callable[[Sequence[str]], Mapping[str, Memory]]
 
 _HOP_SOURCES: Final = 5
 """From how many of the best rows links are followed (D15: one hop from the top five)."""
-_SMOOTHED: Final = 100
+_SMOOTHED: Final = 50
 """How many of the best rows lend support to their neighbours and get it from them."""
 _THREADED_FROM_ROWS: Final = 20_000
 """From this size on the legs run side by side; below, a thread costs more than it saves."""
@@ -395,16 +395,19 @@ def _best(index: PartitionIndex, scored: _Scored, ask: Ask, *, group: bool) -> t
     if ask.query.threshold is not None:
         kept = scores >= ask.query.threshold
         scores, rows = scores[kept], rows[kept]
-    if not group:
-        near_top = best_first(scores, top_k=ask.depth)
-        scores, rows = scores[near_top], rows[near_top]
-    ids = index.ids(rows)
-    values = scores.tolist()
-    order = sorted(range(len(ids)), key=lambda i: (-values[i], ids[i]))
-    if group:
-        order = _first_of_each(order, index.column("group")[rows].tolist())
+    width = ask.depth
+    while True:
+        near_top = best_first(scores, top_k=width)
+        ids = index.ids(rows[near_top])
+        values = scores[near_top].tolist()
+        order = sorted(range(len(ids)), key=lambda i: (-values[i], ids[i]))
+        if group:
+            order = _first_of_each(order, index.column("group")[rows[near_top]].tolist())
+        if len(order) >= ask.depth or len(near_top) == len(rows):
+            break
+        width *= 4  # several of one group among the best: look further down
     order = order[: ask.depth]
-    return rows[order], [ids[i] for i in order], [values[i] for i in order]
+    return rows[near_top[order]], [ids[i] for i in order], [values[i] for i in order]
 
 
 def _first_of_each(order: Sequence[int], groups: Sequence[float]) -> list[int]:
