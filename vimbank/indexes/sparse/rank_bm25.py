@@ -30,7 +30,9 @@ class _LuceneBM25(BM25Okapi):  # type: ignore[misc]  # the library has no types
     def get_scores(self, query: Sequence[str]) -> FloatArray:
         if self.avgdl == 0:  # every document is empty; the library would divide by 0
             return np.zeros(self.corpus_size)
-        scores: FloatArray = np.asarray(super().get_scores(query), np.float64) / (self.k1 + 1)
+        with np.errstate(invalid="ignore"):  # where b = 1 the library divides 0 by 0 for an empty document
+            scores: FloatArray = np.asarray(super().get_scores(query), np.float64) / (self.k1 + 1)
+        scores[np.isnan(scores)] = 0.0
         return scores
 
 
