@@ -18,7 +18,8 @@ Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; it decides the te
 Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO 8601 or epoch; answers are UTC.
 """
 
-_ROUTES = (memories, search, documents, sessions, tasks, feedback, stats, health)
+# Routers are tried in this order, at a cost each: what is called most stands first.
+_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, health)
 
 
 def create_app(service: MemoryService, settings: Settings) -> FastAPI:
