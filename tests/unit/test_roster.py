@@ -205,7 +205,7 @@ class TestNeighbours:
             )
             for each in (roster, built_later):
                 each.remove(at)
-                assert each.ids(each.neighbours(rows(0), 1)[0, 2:]) == ["x"]
+                assert each.neighbours(rows(0), 1).tolist() == [[-1, 0, *each.rows(["x"]).tolist()]]
 
 
 class TestTitles:
