@@ -157,6 +157,7 @@ class MemoryService:
         self._clock = clock
         self._recalls = RecallBuffer(log, flush_s=recalls_flush_s)
         self._on_close = on_close
+        self._closed = False
         self._use(encoder)
 
     def _use(self, encoder: Encoder) -> None:
@@ -189,7 +190,10 @@ class MemoryService:
         self._indexes.save()
 
     def close(self) -> None:
-        """Flush and let go of the data folder."""
+        """Flush and let go of the data folder; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         self._recalls.close()
         self._indexes.close()
         self._store.close()

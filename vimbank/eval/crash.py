@@ -8,12 +8,12 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from vimbank.domain.models import MemoryDraft, MemoryPatch, Query
+from vimbank.domain.models import FusionName, MemoryDraft, MemoryPatch, Query
 from vimbank.errors import NotFound
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
@@ -24,6 +24,7 @@ __all__ = ["CrashReport", "crash_rounds"]
 _TENANT: Final = "default"
 _USER: Final = "writer"
 _MOST_LINES: Final = 60
+_LEGS: Final[Sequence[FusionName]] = ("dense", "sparse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _killed_writer(folder: Path, seed: str, rng: random.Random) -> list[str]:
 def _holds(service: MemoryService, line: str) -> bool:
     """Whether what the line acknowledges is so: written and found on both legs, or deleted and found on neither."""
     action, memory_id, word = line.split()
-    legs = [memory_id in _found(service, word, fusion) for fusion in ("dense", "sparse")]
+    legs = [memory_id in _found(service, word, fusion) for fusion in _LEGS]
     try:
         text = service.get(_TENANT, memory_id).text
     except NotFound:
@@ -85,18 +86,18 @@ def _words_in_doubt(lines: list[str], seed: int, number: int) -> Iterator[str]:
 
 
 def _on_both_legs_or_neither(service: MemoryService, word: str) -> bool:
-    return len({word in _texts(service, word, fusion) for fusion in ("dense", "sparse")}) == 1
+    return len({word in _texts(service, word, fusion) for fusion in _LEGS}) == 1
 
 
-def _found(service: MemoryService, word: str, fusion: str) -> set[str]:
+def _found(service: MemoryService, word: str, fusion: FusionName) -> set[str]:
     return {each.memory.id for each in service.search(_query(word, fusion)).results}
 
 
-def _texts(service: MemoryService, word: str, fusion: str) -> str:
+def _texts(service: MemoryService, word: str, fusion: FusionName) -> str:
     return " ".join(each.memory.text for each in service.search(_query(word, fusion)).results)
 
 
-def _query(word: str, fusion: str) -> Query:
+def _query(word: str, fusion: FusionName) -> Query:
     return Query(
         tenant=_TENANT,
         user_id=_USER,
@@ -104,7 +105,7 @@ def _query(word: str, fusion: str) -> Query:
         banks=["knowledge"],
         fusion=fusion,
         top_k=5,
-        reinforce=False,  # type: ignore[arg-type]
+        reinforce=False,
     )
 
 

@@ -87,7 +87,8 @@ class Corpus:
     def _vectors(self, rng: np.random.Generator, centres: FloatArray, count: int) -> Vectors:
         chosen = centres[rng.integers(len(centres), size=count)]
         vectors = chosen + rng.standard_normal((count, self.dimension))
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        return unit
 
     def _texts(self, rng: np.random.Generator, count: int, words: int | None = None) -> Sequence[str]:
         ranks = np.arange(1, _WORDS + 1)

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +36,10 @@ class WritableIndex(PartitionIndex, Protocol):
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Bring the index to the state that the changes describe; applying them twice changes nothing."""
+        ...
+
+    def compare(self, live: Iterable[Change]) -> Sequence[str]:
+        """Differences to the store's indexed memories of the partition; none: []."""
         ...
 
     def dump(self) -> Arrays: ...
@@ -95,7 +99,7 @@ class Follower:
     @contextmanager
     def read(
         self, partition: Partition, *, consistency: str = "strong", state: StoreState | None = None
-    ) -> Iterator[PartitionIndex]:
+    ) -> Iterator[WritableIndex]:
         """The partition's index, caught up as asked; nothing moves inside the context.
 
         ``state`` is a store state the caller has just read, to save asking again.

@@ -191,10 +191,10 @@ class Preparer:
     def _assemble(self, cut: _Cut, encoded: dict[int, Embedded | VimbankError]) -> PreparedDraft | VimbankError:
         segments = []
         for draft, tokens in cut.segments:
-            embedding = encoded[id(draft)]
-            if isinstance(embedding, VimbankError):
-                return embedding
-            segments.append(PreparedDraft(draft, content_hash(draft), tokens, embedding))
+            part = encoded[id(draft)]
+            if isinstance(part, VimbankError):
+                return part
+            segments.append(PreparedDraft(draft, content_hash(draft), tokens, part))
         embedding = None if cut.draft.kind == PARENT_KIND else encoded[id(cut.draft)]
         if isinstance(embedding, VimbankError):
             return embedding
