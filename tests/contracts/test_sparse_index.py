@@ -96,6 +96,13 @@ class TestSparseIndex:
         index.append([["tea"]])
         assert scores(index, "tea") == scores(filled(make, "tea"), "tea")
 
+    def test_remove_finds_the_row_among_others_with_its_terms(self, make: Callable[..., SparseIndex]) -> None:
+        index = filled(make, "tea", "tea milk milk", "tea rum", "tea tea tea milk")
+        index.remove(1)
+        expected = filled(make, "tea", "tea tea tea milk", "tea rum")
+        for query in ("tea", "milk", "rum"):
+            assert scores(index, query) == scores(expected, query)
+
     def test_replace_changes_one_row(self, make: Callable[..., SparseIndex]) -> None:
         index = filled(make, "tea milk", "milk", "rum")
         index.replace(1, ["tea", "tea", "port"])

@@ -1,5 +1,7 @@
 """The analyzer: what a text is made of as index terms."""
 
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -153,13 +155,21 @@ def test_lone_surrogates_do_no_harm() -> None:
     assert "tea" in analyze("tea \ud83d \udc00")
 
 
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads take turns so often that they meet inside the stemmer."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("hasty_threads")
 def test_threads_share_the_stemmer() -> None:
-    texts = [
-        " ".join(f"{stem}ing{chr(97 + i % 26)} {stem}ational" for stem in ("walk", "oper", "relat")) for i in range(200)
-    ]
-    alone = [analyze(text.upper()) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(analyze, texts)) == alone
+    words = [f"{a}{b}{stem}ing" for a in "abcdefgh" for b in "aeiou" for stem in ("walk", "zoom", "relat")]
+    alone = [analyze(word.upper()) for word in words]
+    with ThreadPoolExecutor(8) as pool:  # lower case is another key of the analyzer's cache: all are stemmed anew
+        assert list(pool.map(analyze, words)) == alone
 
 
 def test_identity_names_rules_and_stemmer() -> None:
