@@ -32,8 +32,9 @@ def first_line(text: str, width: int) -> str:
     """The first line that is not blank, cut to ``width`` columns with an ellipsis; control characters as blanks."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     shown = "".join(" " if unicodedata.category(character) == "Cc" else character for character in line)
-    more = shown.strip() != text.strip()
-    if _width(shown) <= width and not more:
+    if shown.strip() != text.strip():
+        shown += " …"
+    if _width(shown) <= width:
         return shown
     while shown and _width(shown) > width - 1:
         shown = shown[:-1]
