@@ -86,6 +86,7 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         source = _NOWHERE
     else:
         source = Source(parent_id=parent_id, position=position, start=start, end=end, event_id=event_id)
+    created_at = from_micros(row[7])
     return Memory(
         number=row[0],
         tenant=row[1],
@@ -94,8 +95,8 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         bank=row[4],
         kind=row[5],
         text=row[6],
-        created_at=from_micros(row[7]),
-        updated_at=from_micros(row[8]),
+        created_at=created_at,
+        updated_at=created_at if row[8] == row[7] else from_micros(row[8]),
         content_hash=row[9],
         revision=row[10],
         title=row[11],
