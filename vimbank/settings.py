@@ -52,7 +52,7 @@ class EncoderSettings(_Room):
     )
     model: str | None = Field(None, description="Model name or folder; unset: the adapter's default.")
     threads: int = Field(2, ge=1, le=256, description="Threads of one encoding.")
-    batch_size: int = Field(16, ge=1, le=1024, description="Texts a batch.")
+    batch_size: int | None = Field(None, ge=1, le=1024, description="Texts a batch; unset: the adapter's own.")
     cache_size: int = Field(10_000, ge=0, description="Query vectors kept in memory; 0: none.")
     base_url: str | None = Field(None, description="Endpoint of an OpenAI-compatible embeddings server.")
     api_key: SecretStr | None = Field(None, description="Key of that endpoint.")

