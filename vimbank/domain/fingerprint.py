@@ -2,22 +2,20 @@
 
 import hashlib
 import json
-import struct
 
 from vimbank.domain.models import Memory, MemoryDraft
 
 __all__ = ["content_hash"]
 
 
-
 def content_hash(memory: Memory | MemoryDraft) -> str:
     """32 hexadecimal digits over everything its author said: partition, kind, text, title, speaker, scopes,
     metadata, event time and validity. Not over what the server adds (id, creation time, position, counters).
 
-    Each field goes in with its length, so that no two different lists of fields glue to the same bytes.
+    The fields are hashed as one JSON list, so that no two different lists of fields glue to the same bytes.
     """
     times = (memory.event_at, memory.valid_from, memory.valid_to)
-    fields: list[str | None] = [
+    fields = [
         memory.tenant,
         memory.user_id,
         memory.bank,
@@ -27,12 +25,7 @@ def content_hash(memory: Memory | MemoryDraft) -> str:
         memory.speaker,
         memory.agent_id,
         memory.session_id,
-        json.dumps(dict(memory.metadata), sort_keys=True, ensure_ascii=False, separators=(",", ":")),
-        *(None if time is None else time.isoformat() for time in times),
+        dict(memory.metadata),
+        *(None if time is None else time.timestamp() for time in times),
     ]
-    digest = hashlib.blake2b(digest_size=16)
-    for value in fields:
-        raw = b"" if value is None else value.encode()
-        digest.update(struct.pack("<q", -1 if value is None else len(raw)))
-        digest.update(raw)
-    return digest.hexdigest()
+    return hashlib.blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).hexdigest()
