@@ -39,7 +39,7 @@ def hotpotqa(tmp_path: Path) -> Path:
 @pytest.fixture
 def locomo(tmp_path: Path) -> Path:
     conversations = [f"c{n}" for n in range(6)]
-    turns = [
+    turns: list[dict[str, Any]] = [
         {"conv_id": of, "session_id": f"{of}/S{session}", "turn_id": f"{of}/D{session}:{n}", "text": f"hello {n}"}
         | {"speaker": "Ann" if n else "Bo", "timestamp": "2023-05-08T13:56", "image_caption": "a cat" if n else None}
         for of in conversations
