@@ -70,7 +70,7 @@ def test_every_case_is_named_by_a_test() -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
         for numbers in re.findall(r"\bcases? (\d+(?:(?:, | and |, and )\d+)*)", path.read_text(), re.IGNORECASE):
             named |= {int(number) for number in re.findall(r"\d+", numbers)}
-        for numbers in re.findall(r"\bdef test_case_(\d+(?:_and_\d+)*)", path.read_text()):
+        for numbers in re.findall(r"\bdef test_cases?_(\d+(?:_and_\d+)*)", path.read_text()):
             named |= {int(number) for number in re.findall(r"\d+", numbers)}
     assert sorted(CASES - named) == []
 
