@@ -104,6 +104,17 @@ def test_the_sparse_leg_breaks_ties_at_the_cut_by_number() -> None:
     assert len(leg.scores) == 4
 
 
+@pytest.mark.parametrize("limit", [1, 3, 20, 400])
+def test_the_sparse_leg_of_many_rows_is_what_sorting_gives(limit: int) -> None:
+    library = Library(HashingEncoder(1), **PLAIN)
+    for i in range(400):
+        library.add(f"m{i}", " ".join(["apple"] * (i * 7 % 5) + [f"w{j}" for j in range(i % 3)]))
+    index = library.partitions[DIALOG]
+    leg = sparse_leg(index, ["apple"], allowed=None, limit=limit)
+    order = sorted(np.flatnonzero(leg.scores).tolist(), key=lambda row: (-leg.scores[row], row))
+    assert leg.rows.tolist() == sorted(order[:limit])
+
+
 # --- filters ------------------------------------------------------------------------------------------------------
 
 
