@@ -259,7 +259,7 @@ class AccessLog(Protocol):
         ...
 
     def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
-        """Fold up to ``limit`` entries into their memories, each once: count, strength (+step, at most cap), last recall.
+        """Fold up to ``limit`` entries into their memories, each once: count, strength (+step, to cap), last recall.
 
         One transaction; returns how many entries were folded; 0 when none is left.
         """
@@ -321,7 +321,10 @@ class SparseScores:
 
 
 class SparseIndex(Protocol):
-    """One partition's inverted index by row, with the rows of its DenseIndex. Lucene's BM25, idf ln(1+(N-n+.5)/(n+.5))."""
+    """One partition's inverted index by row, with the rows of its DenseIndex.
+
+    Scores by Lucene's BM25, idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
+    """
 
     def __len__(self) -> int: ...
 
@@ -378,7 +381,7 @@ class PartitionIndex(Protocol):
 
     def column(self, name: str) -> FloatArray:
         """``number``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``, ``importance``,
-        ``position``, ``group`` (an integer a session, or a parent where there is no session; -1: none).
+        ``position``, ``group`` (an integer a parent, or a session where there is no parent; -1: none).
         Read-only, not copied."""
         ...
 

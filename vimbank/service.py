@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vimbank.domain.models import (
+    PARENT_KIND,
     SHARED_USER,
     AddResult,
     HistoryEntry,
@@ -30,7 +31,7 @@ from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
 from vimbank.ingestion.dialog import Turn, drafts_of_turns
 from vimbank.ingestion.documents import extract
-from vimbank.ingestion.prepare import PARENT_KIND, Limits, Preparer
+from vimbank.ingestion.prepare import Limits, Preparer
 from vimbank.ingestion.tasks import TaskRun, drafts_of_task
 from vimbank.ports import AccessLog, Clock, Embedded, Encoder, EncoderIdentity, MemoryStore, PreparedDraft
 

@@ -26,8 +26,9 @@ from vimbank.indexes.partition import LocalPartition
 from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.indexes.sparse.rank_bm25 import RankBM25Index
 from vimbank.ingestion.prepare import Limits
-from vimbank.ports import Clock, DenseIndex, Encoder, SparseIndex
+from vimbank.ports import Clock, DenseIndex, Encoder, SparseIndex, TokenEncoder
 from vimbank.retrieval.pipeline import Pipeline
+from vimbank.retrieval.rerank import MaxSimReranker
 from vimbank.service import MemoryService
 from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings, load_settings
 from vimbank.store.sql import SqlStore
@@ -67,10 +68,14 @@ def open_service(
     except ConfigError:
         store.close()
         raise
-    make_index = _index_factory(settings.index, chosen.identity.dimension)
+
+    def dimension() -> int:
+        """Of the vectors in the store: a reindex may change it while this process runs."""
+        return (store.encoder_identity() or chosen.identity).dimension
+
     indexes = Follower(
         store,
-        make_index,
+        _index_factory(settings.index, dimension),
         snapshots=SnapshotFolder(settings.data_dir / "indexes"),
         configuration=_configuration(settings.index),
         memory_bytes=settings.index.memory_mb * 1024 * 1024,
@@ -85,7 +90,8 @@ def open_service(
             indexes=indexes,
             store=store,
             policies=policies,
-            make_partition=_index_factory(settings.index, encoder.identity.dimension),
+            make_partition=_index_factory(settings.index, dimension),
+            reranker=MaxSimReranker(encoder, store.token_vectors) if isinstance(encoder, TokenEncoder) else None,
         )
 
     return MemoryService(
@@ -169,11 +175,11 @@ def _configuration(settings: IndexSettings) -> str:
     return json.dumps({"analyzer": ANALYZER_VERSION, "dense": settings.dense, "sparse": settings.sparse})
 
 
-def _index_factory(settings: IndexSettings, dimension: int) -> Callable[[Partition], LocalPartition]:
+def _index_factory(settings: IndexSettings, dimension: Callable[[], int]) -> Callable[[Partition], LocalPartition]:
     def dense() -> DenseIndex:
         if settings.dense == "exact":
-            return ExactIndex(dimension)
-        return FaissIndex(dimension, int8_from_rows=settings.int8_from_rows)
+            return ExactIndex(dimension())
+        return FaissIndex(dimension(), int8_from_rows=settings.int8_from_rows)
 
     def sparse() -> SparseIndex:
         kind = PostingsIndex if settings.sparse == "postings" else RankBM25Index

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,14 @@ def test_case_8_a_filtered_search_finds_k_wherever_they_stand(door: Door) -> Non
     for number in range(5):
         door.add(f"garden note {number} about a launch", user_id="alice")
     assert len(door.search("launch code alpha", top_k=5)) == 5
+
+
+def test_case_14_more_asked_for_than_there_is(door: Door) -> None:
+    assert door.search("kite", top_k=50) == []
+    ids = [door.add(text)["id"] for text in ("red kite", "blue heron")]
+    for fusion in ("dense", "convex"):
+        assert {each["id"] for each in door.search("red kite", top_k=50, fusion=fusion)} <= set(ids)
+    assert {each["id"] for each in door.search("red kite and blue heron", top_k=50, fusion="sparse")} == set(ids)
 
 
 def test_case_19_an_update_is_searched_anew(door: Door) -> None:
@@ -228,6 +238,23 @@ def test_case_84_an_id_of_odd_characters(door: Door) -> None:
     refused(lambda: door.get("a/b c?#"), "not_found")
 
 
+def test_case_105_an_expiry_is_an_instant_in_every_time_zone(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    for zone in ("Pacific/Kiritimati", "America/Los_Angeles", "UTC"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        over, ahead = now - timedelta(minutes=30), now + timedelta(minutes=30)
+        gone = door.add(f"the offer ended in {zone}", expires_at=over.isoformat())["id"]
+        alive = door.add(f"the offer stands in {zone}", expires_at=ahead.isoformat())["id"]
+        found = [each["id"] for each in door.search("offer", top_k=50)]
+        assert alive in found
+        assert gone not in found
+        naive = door.add(f"naive is UTC in {zone}", expires_at=ahead.replace(tzinfo=None).isoformat())["id"]
+        assert door.get(naive)["expires_at"] == door.get(alive)["expires_at"]
+    monkeypatch.undo()
+    time.tzset()
+
+
 @pytest.mark.parametrize(
     ("given", "instant"),
     [
@@ -312,6 +339,20 @@ def test_case_133_explanations_add_up(door: Door) -> None:
             score *= factor
         assert score == pytest.approx(hit["score"], abs=1e-6)
         assert relevance == pytest.approx(explanation["relevance"], abs=1e-6)
+
+
+def test_case_70_a_deleted_memory_stays_away_after_a_restart(tmp_path: Path) -> None:
+    for name, open_ in DOORS.items():
+        door = open_(tmp_path / name)
+        gone = door.add("the red kite")["id"]
+        kept = door.add("the red kite over the hill")["id"]
+        assert {each["id"] for each in door.search("the red kite")} == {gone, kept}
+        door.delete(gone)
+        door.close()
+        door = open_(tmp_path / name)
+        for fusion in ("dense", "sparse", "convex", "rrf"):
+            assert [each["id"] for each in door.search("the red kite", fusion=fusion)] == [kept]
+        door.close()
 
 
 def test_case_29_every_door_ranks_alike(tmp_path: Path) -> None:

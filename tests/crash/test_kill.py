@@ -7,7 +7,7 @@ import pytest
 from vimbank.eval.crash import crash_rounds
 
 
-@pytest.mark.crash()
+@pytest.mark.crash
 @pytest.mark.timeout(300)
 def test_case_7_nothing_acknowledged_is_lost_in_twenty_kills(tmp_path: Path) -> None:
     report = crash_rounds(tmp_path, rounds=20, seed=7)

@@ -23,7 +23,7 @@ def snapshot(cursor: int = 7, partition: Partition = ALICE) -> Snapshot:
     return Snapshot(partition, cursor, 2, "postings", arrays)
 
 
-@pytest.fixture()
+@pytest.fixture
 def folder(tmp_path: Path) -> SnapshotFolder:
     return SnapshotFolder(tmp_path / "indexes")
 

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from vimbank.domain.filters import Filter
 
 __all__ = [
+    "PARENT_KIND",
+    "PLAIN_KIND",
+    "RUN_KIND",
+    "SEGMENT_KIND",
     "SHARED_USER",
     "UNSET",
     "AddResult",
@@ -52,6 +56,18 @@ FusionName = Literal["convex", "rrf", "vimbank_eq4", "dense", "sparse"]
 
 SHARED_USER: Final = "shared"
 """The user under which a tenant keeps what all of its users may read."""
+
+PARENT_KIND: Final = "document"
+"""Kind of a text kept whole and not indexed, because its segments are."""
+
+SEGMENT_KIND: Final = "segment"
+"""Kind of the parts of a document."""
+
+PLAIN_KIND: Final = "note"
+"""Kind of a memory whose author names none."""
+
+RUN_KIND: Final = "task"
+"""Kind of a task run, the parent of its steps."""
 
 
 class Unset:
@@ -161,7 +177,7 @@ class Memory:
     @property
     def indexed(self) -> bool:
         """Whether the indexes hold it: active, and not a parent whose segments are indexed instead."""
-        return self.state is MemoryState.ACTIVE and self.kind != "document"
+        return self.state is MemoryState.ACTIVE and self.kind != PARENT_KIND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +188,7 @@ class MemoryDraft:
     user_id: str
     bank: str
     text: str
-    kind: str = "note"
+    kind: str = PLAIN_KIND
     title: str | None = None
     speaker: str | None = None
     agent_id: str | None = None
@@ -201,13 +217,13 @@ class MemoryPatch:
     """
 
     text: str | Unset = UNSET
-    title: str | None | Unset = UNSET
+    title: str | Unset | None = UNSET
     metadata: Mapping[str, Any] | Unset = UNSET
-    event_at: datetime | None | Unset = UNSET
-    valid_from: datetime | None | Unset = UNSET
-    valid_to: datetime | None | Unset = UNSET
-    expires_at: datetime | None | Unset = UNSET
-    importance: float | None | Unset = UNSET
+    event_at: datetime | Unset | None = UNSET
+    valid_from: datetime | Unset | None = UNSET
+    valid_to: datetime | Unset | None = UNSET
+    expires_at: datetime | Unset | None = UNSET
+    importance: float | Unset | None = UNSET
     pinned: bool | Unset = UNSET
 
 

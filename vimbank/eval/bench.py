@@ -25,6 +25,7 @@ import numpy as np
 from vimbank.domain.filters import Condition
 from vimbank.domain.models import MemoryDraft, Query
 from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.eval.crash import crash_rounds
 from vimbank.eval.machine import describe_machine
 from vimbank.eval.synthetic import Corpus
 from vimbank.service import MemoryService
@@ -287,18 +288,12 @@ def command_help(_plan: Plan) -> Iterator[Row]:
         times.append(time.perf_counter() - started)
     p50 = statistics.median(times)
     yield Row("vimbank --help", p50, "s p50", "<= 0.4 s", p50 <= 0.4)
-    heavy = json.loads(
-        _python(
-            "import sys, json, vimbank; print(json.dumps([m for m in ('faiss', 'onnxruntime', 'torch') if m in sys.modules]))"
-        )
-    )
+    heavy = json.loads(_python(_HEAVY))
     yield Row("heavy modules loaded by importing vimbank", float(len(heavy)), "modules", "= 0", not heavy)
 
 
 def crash(plan: Plan) -> Iterator[Row]:
     """Kill a writing process at random moments; count acknowledged adds that are gone, and checks not clean."""
-    from vimbank.eval.crash import crash_rounds
-
     with tempfile.TemporaryDirectory(dir=plan.folder) as folder:
         report = crash_rounds(Path(folder), rounds=plan.rounds, seed=1)
     yield Row(

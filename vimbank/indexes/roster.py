@@ -25,7 +25,7 @@ from vimbank.domain.filters import (
     metadata_value,
     predicate,
 )
-from vimbank.domain.models import BoolArray, FloatArray, IntArray, Memory
+from vimbank.domain.models import RUN_KIND, BoolArray, FloatArray, IntArray, Memory
 from vimbank.domain.times import parse_time, to_seconds
 from vimbank.domain.titles import normalise_title
 from vimbank.errors import IndexCorrupt, InvalidInput
@@ -187,9 +187,13 @@ class Roster:
         ]
 
     def _group(self, memory: Memory) -> int:
-        """The group that ``position`` counts in: the parent's parts, else the session's turns; -1: none."""
-        if memory.source.parent_id is not None:
-            return self._groups.setdefault(f"parent {memory.source.parent_id}", len(self._groups))
+        """The group that ``position`` counts in: a parent's parts, else a session's turns; -1: none.
+
+        A task run stands in one group with its steps, without a position among them.
+        """
+        parent = memory.id if memory.kind == RUN_KIND else memory.source.parent_id
+        if parent is not None:
+            return self._groups.setdefault(f"parent {parent}", len(self._groups))
         if memory.session_id is not None:
             return self._groups.setdefault(f"session {memory.session_id}", len(self._groups))
         return -1

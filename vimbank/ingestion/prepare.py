@@ -6,17 +6,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from vimbank.domain.fingerprint import content_hash
+from vimbank.domain.maxsim import pool_tokens
 from vimbank.domain.memory_text import embedding_text
-from vimbank.domain.models import UNSET, Memory, MemoryDraft, MemoryPatch, Source, Unset, Vector
+from vimbank.domain.models import (
+    PARENT_KIND,
+    SEGMENT_KIND,
+    UNSET,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    Source,
+    Unset,
+    Vector,
+)
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
 from vimbank.domain.segmentation import segment
 from vimbank.errors import FieldError, InvalidInput, ModelError, VimbankError
 from vimbank.ports import Embedded, Encoder, PreparedDraft, PreparedPatch, TokenEncoder
 
 __all__ = ["Limits", "Preparer"]
-
-PARENT_KIND = "document"
-SEGMENT_KIND = "segment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +190,10 @@ class Preparer:
     def _embed(self, texts: Sequence[str]) -> list[Embedded]:
         if not texts:
             return []
-        vectors = self._encoder.encode_documents(texts)
         if not isinstance(self._encoder, TokenEncoder):
-            return [Embedded(vector) for vector in vectors]
+            return [Embedded(vector) for vector in self._encoder.encode_documents(texts)]
         tokens = self._encoder.encode_document_tokens(texts)
+        vectors = pool_tokens(tokens, self._encoder.identity.dimension)
         return [Embedded(vector, each) for vector, each in zip(vectors, tokens, strict=True)]
 
     def _assemble(self, cut: _Cut, encoded: dict[int, Embedded | VimbankError]) -> PreparedDraft | VimbankError:

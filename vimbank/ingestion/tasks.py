@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
-from vimbank.domain.models import MemoryDraft, Source
+from vimbank.domain.models import RUN_KIND, MemoryDraft, Source
 from vimbank.errors import FieldError, InvalidInput
 
 __all__ = ["Outcome", "TaskRun", "TaskStep", "drafts_of_task"]
@@ -71,7 +71,7 @@ def drafts_of_task(run: TaskRun, run_id: str) -> list[MemoryDraft]:
         agent_id=run.agent_id,
         session_id=run.session_id,
         id=run_id,
-        kind="task",
+        kind=RUN_KIND,
         text=_run_text(run),
         metadata=_run_metadata(run),
         event_at=run.event_at,

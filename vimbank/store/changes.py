@@ -12,6 +12,9 @@ from typing import Any, Final, Protocol
 
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.models import (
+    PARENT_KIND,
+    PLAIN_KIND,
+    SEGMENT_KIND,
     UNSET,
     AddResult,
     Event,
@@ -31,12 +34,10 @@ from vimbank.errors import Conflict, NotFound
 from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
 
 __all__ = [
-    "PARENT_KIND",
     "RECALL_WEIGHTS",
     "IdSource",
     "Record",
     "Rows",
-    "SEGMENT_KIND",
     "add_draft",
     "as_they_stood",
     "bury",
@@ -47,10 +48,6 @@ __all__ = [
     "tombstone",
     "update_memory",
 ]
-
-PARENT_KIND: Final = "document"
-SEGMENT_KIND: Final = "segment"
-PLAIN_KIND: Final = "note"
 
 RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
     Signal.RETURNED: 1.0,

@@ -12,6 +12,7 @@ import orjson
 
 from vimbank.domain.filters import matches
 from vimbank.domain.models import (
+    PARENT_KIND,
     AddResult,
     Change,
     HistoryEntry,
@@ -30,7 +31,6 @@ from vimbank.domain.models import (
 from vimbank.errors import ConfigError, Conflict
 from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store.changes import (
-    PARENT_KIND,
     RECALL_WEIGHTS,
     IdSource,
     Record,

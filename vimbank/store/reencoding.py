@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlalchemy import Select, delete, exists, func, select
 
-from vimbank.domain.models import Memory
+from vimbank.domain.models import PARENT_KIND, Memory
 from vimbank.errors import ConfigError, Conflict
 from vimbank.ports import Embedded, EncoderIdentity
-from vimbank.store.changes import PARENT_KIND
 from vimbank.store.rows import MEMORY_COLUMNS, dump_identity, load_identity
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.tables import LIVE, embeddings, encoders, memories

@@ -186,6 +186,7 @@ def dump_identity(identity: EncoderIdentity) -> str:
 
 
 def load_identity(text: str) -> EncoderIdentity:
+    """The identity of ``dump_identity``'s text."""
     return EncoderIdentity(**orjson.loads(text))
 
 
