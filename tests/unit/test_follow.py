@@ -1,6 +1,7 @@
 """The follower: indexes that are loaded, kept in step with the store, snapshotted, evicted and rebuilt."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,18 @@ def test_a_snapshot_newer_than_the_store_is_not_used(opened: Open, tmp_path: Pat
     (tmp_path / "vimbank.db").write_bytes(backup)
     with opened() as service:
         assert found(service, "heron") == []
+        assert found(service, "kite") == ["red kite"]
+        assert service.check().ok
+
+
+def test_a_snapshot_of_another_version_is_rebuilt_not_refused(opened: Open, tmp_path: Path) -> None:
+    with opened() as service:
+        add(service, "red kite")
+    folder = SnapshotFolder(tmp_path / "indexes")
+    saved = folder.load(ALICE)
+    assert saved is not None
+    folder.save(replace(saved, arrays={**saved.arrays, "roster.format": 0}))
+    with opened() as service:
         assert found(service, "kite") == ["red kite"]
         assert service.check().ok
 

@@ -284,8 +284,9 @@ def command_help(_plan: Plan) -> Iterator[Row]:
     times = []
     for _ in range(7):
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "vimbank.cli.main", "--help"], capture_output=True, check=True)
+        shown = subprocess.run([sys.executable, "-m", "vimbank", "--help"], capture_output=True, check=True).stdout
         times.append(time.perf_counter() - started)
+        assert b"search" in shown
     p50 = statistics.median(times)
     yield Row("vimbank --help", p50, "s p50", "<= 0.4 s", p50 <= 0.4)
     heavy = json.loads(_python(_HEAVY))
@@ -394,7 +395,7 @@ def _server(folder: Path) -> Iterator[int]:
     command = [
         sys.executable,
         "-m",
-        "vimbank.cli.main",
+        "vimbank",
         "serve",
         "--data",
         str(folder),

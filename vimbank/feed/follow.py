@@ -94,6 +94,7 @@ class Follower:
         self._slots: OrderedDict[Partition, _Slot] = OrderedDict()
         self._lock = threading.Lock()  # of _slots and _loading
         self._loading: dict[Partition, threading.Lock] = {}
+        self._held_bytes = 0  # by all slots
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="vimbank-snapshot")
 
     @contextmanager
@@ -113,7 +114,8 @@ class Follower:
     def drop(self, partition: Partition) -> None:
         """Forget the partition's index and its snapshot; the next read rebuilds it from the store."""
         with self._lock:
-            self._slots.pop(partition, None)
+            slot = self._slots.pop(partition, None)
+            self._held_bytes -= slot.nbytes if slot is not None else 0
         self._saver.submit(lambda: None).result()  # a snapshot being written would come back
         if self._snapshots is not None:
             self._snapshots.drop(partition)
@@ -158,6 +160,7 @@ class Follower:
                 slot = self._load(partition)
                 with self._lock:
                     self._slots[partition] = slot
+                    self._held_bytes += slot.nbytes
                     self._loading.pop(partition, None)
                 self._evict(keep=partition)
             return slot
@@ -178,13 +181,13 @@ class Follower:
             return None
         try:
             snapshot = self._snapshots.load(partition)
-        except IndexCorrupt as error:
+            if snapshot is None or not self._usable(snapshot, state):
+                return None
+            index = self._make_index(partition)
+            index.restore(snapshot.arrays)
+        except IndexCorrupt as error:  # damaged, or of a version that this one does not read
             _LOG.warning("rebuilding the index of a partition: %s", error)
             return None
-        if snapshot is None or not self._usable(snapshot, state):
-            return None
-        index = self._make_index(partition)
-        index.restore(snapshot.arrays)
         index.cursor = snapshot.cursor
         return index
 
@@ -211,7 +214,8 @@ class Follower:
                     slot.index, slot.generation = self._rebuild(partition, state), state.generation
                     slot.unsaved = len(slot.index)
                 slot.unsaved += self._apply_missing(partition, slot.index, state)
-                slot.nbytes = slot.index.nbytes
+                nbytes = slot.index.nbytes
+            self._weigh(partition, slot, nbytes)
             if slot.unsaved >= max(self._snapshot_every, len(slot.index) // 5):
                 self._save_later(partition, slot)
             self._evict(keep=partition)
@@ -247,12 +251,19 @@ class Follower:
             slot.unsaved += 1
             _LOG.exception("could not write the index snapshot of a partition")
 
+    def _weigh(self, partition: Partition, slot: _Slot, nbytes: int) -> None:
+        """Note how much a slot holds now; one that has been let go meanwhile no longer counts."""
+        with self._lock:
+            if self._slots.get(partition) is slot:
+                self._held_bytes += nbytes - slot.nbytes
+            slot.nbytes = nbytes
+
     def _evict(self, *, keep: Partition) -> None:
         while True:
             with self._lock:
-                spare = [each for each in self._slots if each != keep]
-                if not spare or sum(slot.nbytes for slot in self._slots.values()) <= self._memory_bytes:
+                victim = next((each for each in self._slots if each != keep), None)
+                if victim is None or self._held_bytes <= self._memory_bytes:
                     return
-                victim = spare[0]
                 slot = self._slots.pop(victim)
+                self._held_bytes -= slot.nbytes
             self._save_later(victim, slot)
