@@ -106,6 +106,7 @@ def test_a_snapshot_newer_than_the_store_is_not_used(opened: Open, tmp_path: Pat
 def test_a_snapshot_of_another_version_is_rebuilt_not_refused(opened: Open, tmp_path: Path) -> None:
     with opened() as service:
         add(service, "red kite")
+        assert found(service, "kite") == ["red kite"]
     folder = SnapshotFolder(tmp_path / "indexes")
     saved = folder.load(ALICE)
     assert saved is not None
