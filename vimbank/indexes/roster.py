@@ -84,6 +84,7 @@ class Roster:
         self._metadata_columns: OrderedDict[str, CodedColumn] = OrderedDict()
         self._places: dict[int, int] | None = None
         self._places_shared = False
+        self._beside: IntArray | None = None
         self._titles: dict[str, list[int]] | None = None
 
     def __len__(self) -> int:
@@ -265,6 +266,10 @@ class Roster:
 
         Of rows that share a place the one with the smallest number stands there, but each is its own middle.
         """
+        if radius == 1:  # every search of a dialog asks this of a few hundred rows
+            beside = self._beside_rows()[:, rows]
+            placed = _has_place(self.column("group")[rows], self.column("position")[rows])
+            return np.stack([beside[0], np.where(placed, rows, -1), beside[1]], axis=1)
         places = self._places_by_row()
         group, position = self.column("group")[rows], self.column("position")[rows]
         placed = _has_place(group, position)
@@ -303,6 +308,38 @@ class Roster:
                 self._places_shared = len(self._places) < len(rows)
             return self._places
 
+    def _beside_rows(self) -> IntArray:
+        """(2, capacity): the row just before and just after each row in its group; -1 where none."""
+        self._places_by_row()
+        with self._building:
+            if self._beside is None:
+                self._beside = self._all_beside()
+            return self._beside
+
+    def _all_beside(self) -> IntArray:
+        beside = np.full((2, self._numbers.shape[1]), -1, dtype=np.int64)
+        group, position = self.column("group"), self.column("position")
+        rows = np.flatnonzero(_has_place(group, position))
+        if self._places_shared:
+            for row in rows.tolist():
+                beside[:, row] = self._look_beside(row)
+            return beside
+        keys = group[rows].astype(np.int64) * _PLACES_A_GROUP + position[rows].astype(np.int64)
+        order = np.argsort(keys, kind="stable")
+        rows, keys = rows[order], keys[order]
+        next_to = (np.diff(keys) == 1) & (position[rows[1:]] > 0)
+        beside[0, rows[1:][next_to]] = rows[:-1][next_to]
+        beside[1, rows[:-1][next_to]] = rows[1:][next_to]
+        return beside
+
+    def _look_beside(self, row: int) -> tuple[int, int]:
+        place, places = self._place(row), self._places
+        if place is None or places is None:
+            return -1, -1
+        first = place % _PLACES_A_GROUP == 0
+        last = place % _PLACES_A_GROUP == _PLACES_A_GROUP - 1
+        return (-1 if first else places.get(place - 1, -1)), (-1 if last else places.get(place + 1, -1))
+
     def _enter(self, row: int) -> None:
         """Note the row in those lazy parts that are built."""
         self._enter_place(row)
@@ -317,22 +354,50 @@ class Roster:
         return int(group) * _PLACES_A_GROUP + int(position) if _has_place(group, position) else None
 
     def _enter_place(self, row: int) -> None:
-        if self._places is None or (place := self._place(row)) is None:
+        if self._places is None:
             return
-        other = self._places.get(place)
-        if other is not None and other != row:
-            self._places_shared = True
-            if self._numbers[_AT["number"], other] < self._numbers[_AT["number"], row]:
-                return
-        self._places[place] = row
+        place = self._place(row)
+        if place is not None:
+            other = self._places.get(place)
+            if other is not None and other != row:
+                self._places_shared, self._beside = True, None  # whose neighbour is whose is found anew
+                if self._numbers[_AT["number"], other] < self._numbers[_AT["number"], row]:
+                    return
+            self._places[place] = row
+        self._join(row)
+
+    def _join(self, row: int) -> None:
+        """Tell a row its neighbours, and them the row."""
+        if self._beside is None:
+            return
+        if self._places_shared:
+            self._beside = None
+            return
+        if row >= self._beside.shape[1]:
+            self._beside = grown(self._beside, row + 1)
+        before, after = self._beside[:, row] = self._look_beside(row)
+        if before >= 0:
+            self._beside[1, before] = row
+        if after >= 0:
+            self._beside[0, after] = row
 
     def _leave_place(self, row: int) -> None:
         if self._places is None or (place := self._place(row)) is None:
             return
         if self._places_shared:
-            self._places = None  # who moves up is not known here
+            self._places = self._beside = None  # who moves up is not known here
         elif self._places.get(place) == row:
             del self._places[place]
+            self._part(row)
+
+    def _part(self, row: int) -> None:
+        if self._beside is None:
+            return
+        before, after = self._beside[:, row].tolist()
+        if before >= 0:
+            self._beside[1, before] = -1
+        if after >= 0:
+            self._beside[0, after] = -1
 
     def _enter_title(self, row: int) -> None:
         if self._titles is None:
