@@ -158,6 +158,9 @@ def test_the_evaluation_runs_through_the_product_and_resumes(tmp_path: Path) -> 
     assert report["scores"]["sparse"]["report"]["recall"]["MRR@10"] == 1.0
     assert {of["all"]["all"]["recall@2"] for of in report["scores"].values()} == {1.0}
     assert "| all | 1 | sparse | 100.0 |" in to_markdown(report)
+    # Case 38: each leg alone stands beside every fusion, so that a loss can be seen.
+    assert set(report["scores"]) >= {"dense", "sparse", "rrf", "convex", "default"}
+    assert all(f"| {name} |" in to_markdown(report) for name in ("dense", "sparse", "rrf", "convex"))
     again = evaluate("memorybank", path, tmp_path / "data", settings=settings)
     assert (again["load"]["added"], again["load"]["already_there"]) == (0, 2)
     assert again["scores"] == report["scores"]
