@@ -47,6 +47,7 @@ __all__ = [
     "PreparedDraft",
     "PreparedPatch",
     "Reranker",
+    "ScriptBound",
     "SparseIndex",
     "SparseScores",
     "StoreState",
@@ -102,6 +103,15 @@ class Encoder(Protocol):
 
     def tokenize(self, text: str) -> list[tuple[int, int]]:
         """Character offsets (start, end) of each of the model's tokens, without special tokens, in order."""
+        ...
+
+
+@runtime_checkable
+class ScriptBound(Protocol):
+    """What an encoder can say whose model was trained on text in some scripts alone."""
+
+    def understood(self, text: str) -> float:
+        """The share of the text's letters in those scripts, in [0, 1]; 1 for a text without letters."""
         ...
 
 
@@ -380,8 +390,8 @@ class PartitionIndex(Protocol):
         ...
 
     def column(self, name: str) -> FloatArray:
-        """``number``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``, ``importance``,
-        ``position``, ``group`` (an integer a parent, or a session where there is no parent; -1: none).
+        """``number``, ``revision``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``,
+        ``importance``, ``position``, ``group`` (an integer a parent, or a session where there is no parent; -1: none).
         Read-only, not copied."""
         ...
 

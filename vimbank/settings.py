@@ -69,6 +69,7 @@ class IndexSettings(_Room):
     b: float = Field(0.75, ge=0, le=1, description="BM25 length normalisation.")
     int8_from_rows: int = Field(50_000, ge=1, description="Partitions of this many rows are scanned in int8.")
     memory_mb: int = Field(2_048, ge=1, description="Budget of loaded partitions, MB; the least used go first.")
+    records_cached: int = Field(10_000, ge=0, description="Records of recent results kept in memory; 0: none.")
     snapshot_every: int = Field(2_000, ge=1, description="Changes of a partition between two snapshots.")
 
 

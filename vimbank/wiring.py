@@ -91,6 +91,7 @@ def open_service(
             store=store,
             policies=policies,
             make_partition=_index_factory(settings.index, dimension),
+            records_cached=settings.index.records_cached,
             reranker=MaxSimReranker(encoder, store.token_vectors) if isinstance(encoder, TokenEncoder) else None,
         )
 

@@ -11,6 +11,7 @@ import pytest
 from tests.retrieval_kit import NOW, TENANT, DeadEncoder, DeadLeg, Library
 from vimbank.domain.filters import Condition
 from vimbank.domain.models import FloatArray, Memory, Partition, Query, Source, Vectors
+from vimbank.domain.text import latin_share
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
 from vimbank.retrieval.legs import sparse_leg
@@ -142,7 +143,7 @@ def test_what_is_filtered_out_contributes_nothing() -> None:
         assert result.explanation is not None
         assert result.explanation.parts["neighbour"] == 0.0
         assert result.score == pytest.approx(0.15, abs=1e-6)
-        assert [memory.id for memory in result.window] == [result.memory.id]
+        assert result.window == (), "no neighbour may be shown"
 
 
 def test_nothing_allowed_is_nothing() -> None:
@@ -187,7 +188,7 @@ def test_the_window_is_in_order_and_loaded_in_one_call() -> None:
     library.add("alone", "word9", vector=axis(0.8))
     first, second = library.recall("none", vector=QUERY, top_k=2).results
     assert [memory.id for memory in first.window] == ["m0", "m1", "m2"]
-    assert [memory.id for memory in second.window] == ["alone"]
+    assert second.window == ()
     assert len(library.asked) == 1
     assert sorted(library.asked[0]) == ["alone", "m0", "m1", "m2"]
 
@@ -444,7 +445,7 @@ def test_as_of_answers_from_the_past_with_the_age_of_then() -> None:
     asked: dict[str, Any] = {"as_of": then + timedelta(days=7), "explain": True}
     [result] = library.recall("likes tea", **asked).results
     assert result.memory.text == "likes tea"
-    assert [memory.text for memory in result.window] == ["likes tea"]
+    assert result.window == ()
     assert result.explanation is not None
     assert result.explanation.factors["time"] == pytest.approx(0.9)
     assert library.search("likes coffee", as_of=then - timedelta(days=1)) == []
@@ -474,3 +475,23 @@ def test_a_large_partition_with_its_legs_in_two_threads_ranks_like_a_small_one(
     monkeypatch.setattr("vimbank.retrieval.ranking._THREADED_FROM_ROWS", 1)
     threaded = library.recall("word3 word5 word40", explain=True)
     assert list(inline.results) == list(threaded.results)
+
+
+class EnglishOnly(HashingEncoder):
+    """Vectors as ever, and the statement that only Latin letters mean anything to it."""
+
+    def understood(self, text: str) -> float:
+        return latin_share(text)
+
+
+@pytest.mark.parametrize(("query", "weight"), [("咖啡", 1.0), ("咖啡 tea", 0.7), ("tea", 0.5), ("日本", 0.5)])
+def test_a_leg_that_cannot_read_the_query_does_not_drag_the_fusion_down(query: str, weight: float) -> None:
+    """w moves to 1 with the share of letters the model cannot read; not where no word of the query was found."""
+    library = Library(EnglishOnly(64), **PLAIN)
+    library.add("right", "我喜欢喝咖啡", vector=axis(0.1))
+    library.add("wrong", "tea at five", vector=axis(0.9))
+    results = library.recall(query, vector=QUERY, explain=True).results
+    assert {result.explanation.inputs["sparse_weight"] for result in results if result.explanation} == {weight}
+    if query == "咖啡":
+        assert results[0].memory.id == "right"
+        assert results[0].score > 0.5

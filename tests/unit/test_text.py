@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vimbank.domain.text import MAX_QUERY_TERMS, STOP_WORDS, analyze, analyze_query, analyzer_identity
+from vimbank.domain.text import MAX_QUERY_TERMS, STOP_WORDS, analyze, analyze_query, analyzer_identity, latin_share
 
 
 @pytest.mark.parametrize(
@@ -174,3 +174,12 @@ def test_threads_share_the_stemmer() -> None:
 
 def test_identity_names_rules_and_stemmer() -> None:
     assert analyzer_identity().startswith("vimbank-1/snowball-")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("What is her cat called?", 1.0), ("naïve café", 1.0), ("我喜欢喝咖啡", 0.0), ("買 ZX", 2 / 3), ("42 - 7 =", 1.0),
+     ("", 1.0), ("\uff21\uff22\uff23", 1.0), ("кот cat", 0.5)],
+)  # fmt: skip
+def test_latin_share(text: str, share: float) -> None:
+    assert latin_share(text) == pytest.approx(share)

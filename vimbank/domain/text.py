@@ -15,7 +15,15 @@ from typing import Any, Final
 
 import snowballstemmer
 
-__all__ = ["ANALYZER_VERSION", "MAX_QUERY_TERMS", "STOP_WORDS", "analyze", "analyze_query", "analyzer_identity"]
+__all__ = [
+    "ANALYZER_VERSION",
+    "MAX_QUERY_TERMS",
+    "STOP_WORDS",
+    "analyze",
+    "analyze_query",
+    "analyzer_identity",
+    "latin_share",
+]
 
 MAX_QUERY_TERMS: Final = 1_024
 """Distinct terms of a query that count; what follows them is ignored (case 57)."""
@@ -25,6 +33,7 @@ ANALYZER_VERSION: Final = "1"
 
 _MAX_TERM_CHARS: Final = 255
 _CACHED_CHARS: Final = 48
+_SHARE_CHARS: Final = 2_000  # enough of a text to tell its script
 
 # What English questions are built of, not about: articles, prepositions, pronouns, auxiliaries, question words.
 # Left out on purpose, because they name things as well: may (the month), us (the country), mine.
@@ -219,3 +228,11 @@ def _stem(word: str) -> str:
         return word
     with _stemmer_lock:
         return str(_stemmer.stemWord(word))
+
+
+def latin_share(text: str) -> float:
+    """The share of the letters that are Latin ones, with or without accents, in [0, 1]; 1 where there is no letter."""
+    letters = [char for char in unicodedata.normalize("NFKC", text[:_SHARE_CHARS]) if char.isalpha()]
+    if not letters:
+        return 1.0
+    return sum(char <= "\u024f" or "\u1e00" <= char <= "\u1eff" for char in letters) / len(letters)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vimbank.domain.models import Vector, Vectors
 from vimbank.errors import ConfigError
-from vimbank.ports import Encoder, EncoderIdentity
+from vimbank.ports import Encoder, EncoderIdentity, ScriptBound
 
 __all__ = ["CachedEncoder"]
 
@@ -53,6 +53,10 @@ class CachedEncoder:
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         return self._inner.encode_documents(texts)
+
+    def understood(self, text: str) -> float:
+        """As the inner encoder says; 1 where it says nothing."""
+        return self._inner.understood(text) if isinstance(self._inner, ScriptBound) else 1.0
 
     def tokenize(self, text: str) -> list[tuple[int, int]]:
         return self._inner.tokenize(text)

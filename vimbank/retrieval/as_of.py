@@ -54,9 +54,9 @@ class PastView:
         )
         yield index
 
-    def load(self, ids: Sequence[str]) -> Mapping[str, Memory]:
+    def load(self, revisions: Mapping[str, int]) -> Mapping[str, Memory]:
         """The memories with these ids, as they stood, of the partitions read so far."""
-        return {name: self._memories[name] for name in ids if name in self._memories}
+        return {name: self._memories[name] for name in revisions if name in self._memories}
 
     def _vectors(self, past: Sequence[tuple[Memory, Vector | None]]) -> list[Vector]:
         missing = [embedding_text(memory) for memory, vector in past if vector is None]

@@ -9,7 +9,17 @@ from vimbank.domain.models import BoolArray, FloatArray, IntArray
 from vimbank.domain.titles import mentioned_titles
 from vimbank.ports import PartitionIndex
 
-__all__ = ["Links", "follow_titles", "neighbour_pairs", "positions", "support", "union", "windows"]
+__all__ = [
+    "Links",
+    "follow_titles",
+    "neighbour_pairs",
+    "positions",
+    "revisions",
+    "support",
+    "union",
+    "window_rows",
+    "windows",
+]
 
 _NEIGHBOUR_RADIUS = 1
 
@@ -82,14 +92,30 @@ def support(links: Links, rows: IntArray, relevance: FloatArray) -> FloatArray:
     return best
 
 
-def windows(index: PartitionIndex, rows: IntArray, *, radius: int, allowed: BoolArray | None) -> list[tuple[str, ...]]:
-    """The ids of each row and of the allowed rows around it, in the order of their group; () without a radius."""
+def window_rows(index: PartitionIndex, rows: IntArray, *, radius: int, allowed: BoolArray | None) -> IntArray:
+    """(n, 2*radius+1): each row among the allowed rows around it, in the order of their group; -1 where none.
+
+    (n, 0) without a radius. A row that stands alone has no window but itself.
+    """
     if radius < 1 or not len(rows):
-        return [()] * len(rows)
+        return np.empty((len(rows), 0), dtype=np.int64)
     around = index.neighbours(rows, radius).copy()
     around[:, radius] = rows  # a row without a group has no place in one, but is its own window
-    if allowed is not None:
-        around = np.where((around >= 0) & allowed[around], around, -1)
-    ids = index.ids(around[around >= 0])
-    ends = np.cumsum((around >= 0).sum(axis=1)).tolist()
-    return [tuple(ids[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    return around if allowed is None else np.where((around >= 0) & allowed[around], around, -1)
+
+
+def windows(index: PartitionIndex, around: IntArray) -> list[tuple[str, ...]]:
+    """The ids of each window of ``window_rows``; () where there is no neighbour to show."""
+    if not around.shape[1]:
+        return [()] * len(around)
+    there = around >= 0
+    ids = index.ids(around[there])
+    ends = np.cumsum(there.sum(axis=1)).tolist()
+    found = [tuple(ids[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    return [window if len(window) > 1 else () for window in found]
+
+
+def revisions(index: PartitionIndex, rows: IntArray) -> dict[str, int]:
+    """id -> the revision at which the index knows it, of these rows; -1 stands for no row."""
+    rows = rows[rows >= 0]
+    return dict(zip(index.ids(rows), index.column("revision")[rows].astype(np.int64).tolist(), strict=True))

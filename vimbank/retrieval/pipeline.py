@@ -21,9 +21,10 @@ from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall,
 from vimbank.domain.temporal import time_expressions
 from vimbank.domain.text import analyze_query
 from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
-from vimbank.ports import Encoder, MemoryStore, PartitionIndex, PartitionIndexes, Reranker
+from vimbank.ports import Encoder, MemoryStore, PartitionIndex, PartitionIndexes, Reranker, ScriptBound
 from vimbank.retrieval.as_of import MakePartition, PastView
 from vimbank.retrieval.ranking import Ask, Ranking, rank_partition
+from vimbank.retrieval.records import RecordCache
 
 __all__ = ["Analyzer", "Pipeline"]
 
@@ -38,20 +39,20 @@ class _View(Protocol):
 
     def read(self, partition: Partition) -> AbstractContextManager[PartitionIndex]: ...
 
-    def load(self, ids: Sequence[str]) -> Mapping[str, Memory]: ...
+    def load(self, revisions: Mapping[str, int]) -> Mapping[str, Memory]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _LiveView:
     indexes: PartitionIndexes
-    store: MemoryStore
+    records: RecordCache
     query: Query
 
     def read(self, partition: Partition) -> AbstractContextManager[PartitionIndex]:
         return self.indexes.read(partition, consistency=self.query.consistency)
 
-    def load(self, ids: Sequence[str]) -> Mapping[str, Memory]:
-        return {memory.id: memory for memory in self.store.get(self.query.tenant, ids)}
+    def load(self, revisions: Mapping[str, int]) -> Mapping[str, Memory]:
+        return self.records.load(self.query.tenant, revisions)
 
 
 class Pipeline:
@@ -62,6 +63,7 @@ class Pipeline:
              policies: by bank; what is not named there cannot be searched.
              make_partition: makes the empty index that an ``as_of`` search fills.
              reranker: scores the best candidates of each partition again; None: no reranking.
+             records_cached: how many records are kept in memory, each as long as its revision stands; 0: none.
              analyze_query: text -> terms of the sparse leg.
     """
 
@@ -74,11 +76,13 @@ class Pipeline:
         policies: Mapping[str, BankPolicy],
         make_partition: MakePartition,
         reranker: Reranker | None = None,
+        records_cached: int = 10_000,
         analyze_query: Analyzer = analyze_query,
     ) -> None:
         self._encoder = encoder
         self._indexes = indexes
         self._store = store
+        self._records = RecordCache(store, records_cached)
         self._policies = policies
         self._analyze_query = analyze_query
         self._make_partition = make_partition
@@ -104,9 +108,10 @@ class Pipeline:
         vector, degraded = self._vector(query, policies)
         terms = () if query.fusion == "dense" else self._analyze_query(query.text)
         dates = time_expressions(query.text, now=moment)
+        understood = self._encoder.understood(query.text) if isinstance(self._encoder, ScriptBound) else 1.0
         depth = query.top_k
         while True:
-            ask = Ask(query, moment, terms, vector, dates, depth)
+            ask = Ask(query, moment, terms, vector, dates, depth, understood)
             rankings = [
                 self._rank(view, partition, policy, ask) for partition, policy in zip(partitions, policies, strict=True)
             ]
@@ -127,7 +132,7 @@ class Pipeline:
 
     def _view(self, query: Query, now: datetime) -> tuple[_View, datetime]:
         if query.as_of is None:
-            return _LiveView(self._indexes, self._store, query), now
+            return _LiveView(self._indexes, self._records, query), now
         return PastView(self._store, self._encoder, self._make_partition, query.as_of), query.as_of
 
     def _policy(self, bank: str) -> BankPolicy:
@@ -179,10 +184,12 @@ def _answer(rankings: Sequence[Ranking], query: Query, view: _View) -> tuple[lis
     """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end."""
     places = _merged(rankings)
     wanted = places[: query.top_k]
+    known = {name: revision for ranking in rankings for name, revision in ranking.revisions.items()}
     loaded: dict[str, Memory] = {}
     found: list[_Place] = []
     while wanted:
-        loaded |= view.load(list(dict.fromkeys(name for place in wanted for name in (place.id, *place.window))))
+        named = {name for place in wanted for name in (place.id, *place.window)}
+        loaded |= view.load({name: known[name] for name in named})
         found += [place for place in wanted if place.id in loaded]
         places = places[len(wanted) :]
         wanted = places[: query.top_k - len(found)]

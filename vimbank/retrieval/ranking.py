@@ -43,16 +43,18 @@ from vimbank.retrieval.expand import (
     follow_titles,
     neighbour_pairs,
     positions,
+    revisions,
     support,
     union,
+    window_rows,
     windows,
 )
 from vimbank.retrieval.legs import DenseLeg, SparseLeg, dense_leg, no_dense_leg, no_sparse_leg, sparse_leg
 
 __all__ = ["Ask", "Load", "Ranking", "rank_partition"]
 
-Load = Callable[[Sequence[str]], Mapping[str, Memory]]
-"""Gives the memories with these ids by id; those that are gone are left out."""
+Load = Callable[[Mapping[str, int]], Mapping[str, Memory]]
+"""Gives memories by id, for id -> the revision at which the index knows it; those that are gone are left out."""
 
 _HOP_SOURCES: Final = 5
 """From how many of the best rows links are followed (D15: one hop from the top five)."""
@@ -68,7 +70,7 @@ class Ask:
     """What one search asks of every partition, prepared once.
 
     ``vector`` None: there is none, because the encoder failed or no partition needs it. ``depth``: how many
-    results each partition gives at most.
+    results each partition gives at most. ``understood``: the share of the query that the encoder's model can read.
     """
 
     query: Query
@@ -77,6 +79,7 @@ class Ask:
     vector: Vector | None
     dates: Sequence[TimeExpression]
     depth: int
+    understood: float = 1.0
 
 
 def _no_line(i: int) -> Explanation:
@@ -87,13 +90,15 @@ def _no_line(i: int) -> Explanation:
 class Ranking:
     """One partition's best, at most ``depth``: ids, scores and windows line by line, ties by id.
 
-    ``full`` tells that more could have come with a larger depth. ``explain`` explains the i-th.
+    ``revisions``: those of all ids and windows, as the index knows them. ``full`` tells that more could have come
+    with a larger depth. ``explain`` explains the i-th.
     """
 
     ids: Sequence[str]
     scores: Sequence[float]
     windows: Sequence[Sequence[str]]
     revision: int
+    revisions: Mapping[str, int] = field(default_factory=dict)
     full: bool = False
     degraded: frozenset[str] = frozenset()
     explain: Callable[[int], Explanation] = _no_line
@@ -166,11 +171,13 @@ def rank_partition(
             break
         limit *= 4  # many steps of few tasks: groups fold together, so more candidates are needed for k results
     at = positions(scored.rows, rows)
+    around = window_rows(index, rows, radius=policy.window, allowed=allowed)
     return Ranking(
         ids,
         scores,
-        windows(index, rows, radius=policy.window, allowed=allowed),
+        windows(index, around),
         index.cursor,
+        revisions(index, np.concatenate([rows, around.ravel()])),
         len(ids) >= ask.depth,
         legs.degraded,
         lambda i: _explain(scored, int(at[i]), fusion),
@@ -257,19 +264,18 @@ def _score(
     load: Load,
     reranker: Reranker | None,
 ) -> _Scored:
-    now = ask.now.timestamp()
     candidates = _complete(index, legs, union(index, legs.sparse.rows, legs.dense.rows))
     if fusion in ("dense", "sparse"):
-        fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+        fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
         kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
         return _Scored(candidates.rows, kept, {}, inputs)
-    fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+    fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
     best = _leading(index, candidates.rows, fused.relevance, _SMOOTHED)
     links = _links(index, policy, best, allowed=allowed, load=load)
     rows = union(index, candidates.rows, *(link.targets for link in links.values()))
     if len(rows) > len(candidates.rows):
         candidates = _complete(index, legs, rows, candidates)
-        fused, inputs = _fuse(index, candidates, legs, policy, fusion, now)
+        fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
     parts = {"sparse": fused.sparse, "dense": fused.dense}
     _add_context(parts, index, ask, policy, candidates.rows, links)
     if reranker is not None and policy.rerank:
@@ -279,7 +285,7 @@ def _score(
 
 
 def _fuse(
-    index: PartitionIndex, candidates: _Candidates, legs: _Legs, policy: BankPolicy, fusion: FusionName, now: float
+    index: PartitionIndex, candidates: _Candidates, legs: _Legs, policy: BankPolicy, fusion: FusionName, ask: Ask
 ) -> tuple[Fused, dict[str, FloatArray | float]]:
     """The fusion, and the raw figures it was made from."""
     rows = candidates.rows
@@ -291,8 +297,8 @@ def _fuse(
     if legs.dense.vector is not None:
         inputs["cosine"] = candidates.cosine
     if fusion == "convex":
-        inputs["sparse_weight"] = policy.sparse_weight
-        return convex(sparse, dense, sparse_weight=policy.sparse_weight), inputs
+        weight = inputs["sparse_weight"] = _sparse_weight(policy, legs, ask.understood)
+        return convex(sparse, dense, sparse_weight=weight), inputs
     if fusion == "rrf":
         number = index.column("number")[rows]
         by_sparse = ranks(candidates.bm25, number, among=positions(rows, legs.sparse.rows))
@@ -300,10 +306,18 @@ def _fuse(
         inputs |= {"sparse_rank": by_sparse.astype(np.float64), "dense_rank": by_dense.astype(np.float64)}
         return rrf(by_sparse, by_dense), inputs
     if fusion == "vimbank_eq4":
-        age = age_days(now, index.column("event_at")[rows])
+        age = age_days(ask.now.timestamp(), index.column("event_at")[rows])
         inputs["age_days"] = age
         return vimbank_eq4(sparse, dense, age_days=age, half_life_days=policy.half_life_days), inputs
     return (sparse_only(sparse) if fusion == "sparse" else dense_only(dense)), inputs
+
+
+def _sparse_weight(policy: BankPolicy, legs: _Legs, understood: float) -> float:
+    """The policy's w, moved to 1 as far as the encoder's model cannot read the query, if any word of it was found.
+
+    A leg that does not understand the language must not drag the fusion down.
+    """
+    return 1.0 - (1.0 - policy.sparse_weight) * understood if legs.sparse.best else policy.sparse_weight
 
 
 def _leading(index: PartitionIndex, rows: IntArray, relevance: FloatArray, count: int) -> IntArray:
@@ -320,7 +334,7 @@ def _links(
         links["neighbour"] = neighbour_pairs(index, best, allowed=allowed)
     if policy.hop_weight and len(best) and index.titles():
         names = index.ids(best[:_HOP_SOURCES])
-        memories = load(names)
+        memories = load(revisions(index, best[:_HOP_SOURCES]))
         texts = [memories[name].text if name in memories else "" for name in names]
         links["hop"] = follow_titles(index, best[:_HOP_SOURCES], texts, allowed=allowed)
     return links
@@ -356,7 +370,7 @@ def _rerank(
 ) -> dict[str, FloatArray]:
     """Half the relevance so far and half the reranker's, for the best rows it can score; the others as they are."""
     best = _leading(index, rows, _total(parts), policy.rerank)
-    memories = load(index.ids(best))
+    memories = load(revisions(index, best))
     ids = [name for name in index.ids(best) if name in memories]
     again = np.full(len(rows), np.nan)
     if ids:
