@@ -1,8 +1,13 @@
 """The record cache: never a stale record, never one that a caller has changed, never more than its size."""
 
+import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
+
+import orjson
+import pytest
 
 from vimbank.domain.models import Memory
 from vimbank.retrieval.records import RecordCache
@@ -66,8 +71,17 @@ def test_a_caller_cannot_change_what_is_kept() -> None:
     for _ in range(2):
         mine = records.load("t", {"a": 1})["a"]
         assert mine.metadata == {"tags": ["a"]}
-        mine.metadata["tags"].append("mine")
-        mine.metadata["more"] = 1  # type: ignore[index]
+        assert json.loads(json.dumps(mine.metadata)) == json.loads(orjson.dumps(mine.metadata)) == {"tags": ["a"]}
+        for change in (
+            lambda metadata: metadata["tags"].append("mine"),
+            lambda metadata: metadata.update(more=1),
+            lambda metadata: metadata.__setitem__("more", 1),
+            lambda metadata: metadata["tags"].sort(),
+        ):
+            with pytest.raises(TypeError, match="cannot be changed"):
+                change(mine.metadata)
+        copied = deepcopy(mine.metadata)
+        copied["tags"].append("mine")  # a copy is the caller's own
 
 
 def test_the_least_recently_used_leave_first() -> None:

@@ -1,6 +1,7 @@
 """Serving over HTTP: listens, tells when it is ready, and ends in order."""
 
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -53,6 +54,9 @@ def _warm_up(service: MemoryService) -> None:
     for name, state in service.ready().components.items():
         if state != "ok":
             logger.warning("%s: %s", name, state)
+    # What stands now stays: the collector need not look at modules and models again in the middle of a request.
+    gc.collect()
+    gc.freeze()
 
 
 class _Server(uvicorn.Server):

@@ -87,6 +87,7 @@ class Pipeline:
         self._analyze_query = analyze_query
         self._make_partition = make_partition
         self._reranker = reranker
+        self._understood = encoder.understood if isinstance(encoder, ScriptBound) else _all
         self._legs = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-leg")
 
     def search(self, query: Query, partitions: Sequence[Partition], *, now: datetime) -> Recall:
@@ -108,7 +109,7 @@ class Pipeline:
         vector, degraded = self._vector(query, policies)
         terms = () if query.fusion == "dense" else self._analyze_query(query.text)
         dates = time_expressions(query.text, now=moment)
-        understood = self._encoder.understood(query.text) if isinstance(self._encoder, ScriptBound) else 1.0
+        understood = self._understood(query.text)
         depth = query.top_k
         while True:
             ask = Ask(query, moment, terms, vector, dates, depth, understood)
@@ -158,6 +159,10 @@ class Pipeline:
     def _rank(self, view: _View, partition: Partition, policy: BankPolicy, ask: Ask) -> Ranking:
         with view.read(partition) as index:
             return rank_partition(index, ask, policy, load=view.load, executor=self._legs, reranker=self._reranker)
+
+
+def _all(_text: str) -> float:
+    return 1.0
 
 
 def _checked(vector: Vector, dimension: int) -> Vector:

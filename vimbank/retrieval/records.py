@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import replace
 from threading import Lock
+from typing import Any, NoReturn
 
 from vimbank.domain.models import Memory
 from vimbank.ports import MemoryStore
@@ -32,7 +32,7 @@ class RecordCache:
         found = self._known(tenant, revisions)
         missing = [name for name in revisions if name not in found]
         if missing:
-            fresh = self._store.get(tenant, missing)
+            fresh = [_read_only(memory) for memory in self._store.get(tenant, missing)]
             self._keep(tenant, fresh)
             found |= {memory.id: memory for memory in fresh}
         return found
@@ -45,19 +45,50 @@ class RecordCache:
                 if memory is not None and memory.revision == revision:
                     self._records.move_to_end((tenant, name))
                     found[name] = memory
-        return {name: _own(memory) for name, memory in found.items()}
+        return found
 
     def _keep(self, tenant: str, memories: list[Memory]) -> None:
         if not self._size:
             return
         with self._lock:
             for memory in memories:
-                self._records[tenant, memory.id] = _own(memory)
+                self._records[tenant, memory.id] = memory
                 self._records.move_to_end((tenant, memory.id))
             while len(self._records) > self._size:
                 self._records.popitem(last=False)
 
 
-def _own(memory: Memory) -> Memory:
-    """The memory with metadata of its own: the one part of it that a caller could change."""
-    return replace(memory, metadata=deepcopy(memory.metadata)) if memory.metadata else memory
+def _read_only(memory: Memory) -> Memory:
+    """The memory with metadata that nobody can change: it is shared by all who are given the record."""
+    return replace(memory, metadata=_frozen(memory.metadata)) if memory.metadata else memory
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _FrozenDict((key, _frozen(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return _FrozenList(_frozen(item) for item in value)
+    return value
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("a returned record cannot be changed; update the memory instead, or copy its metadata")
+
+
+class _FrozenDict(dict[str, Any]):
+    """A dict to all who read or serialise it."""
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class _FrozenList(list[Any]):
+    """A list to all who read or serialise it."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
