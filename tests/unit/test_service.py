@@ -390,3 +390,39 @@ def test_next_position_counts_deleted_turns(service: MemoryService) -> None:
     (memory,) = service.list(ListQuery(tenant="default", session_id="s")).items
     assert memory.source.position == 1
     assert memory.partition == Partition("default", "ana", "dialog")
+
+
+# -- late interaction --
+
+
+class WordTokens(HashingEncoder):
+    """A multi-vector encoder: one vector a word, as a ColBERT checkpoint has one a token (V-13, B15)."""
+
+    def encode_query_tokens(self, text: str) -> Vectors:
+        return self.encode_documents(text.split())
+
+    def encode_document_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        return [self.encode_documents(text.split()) for text in texts]
+
+
+def test_token_vectors_are_stored_and_rerank_by_maxsim(tmp_path: Path) -> None:
+    with open_service(Settings(data_dir=tmp_path), encoder=WordTokens()) as service:
+        service.add(draft("the red kite circles over the hill", id="kite"))
+        service.add(draft("a red hill and a kite shop", id="shop"))
+        found = service.search(query("red kite circles", explain=True)).results
+        assert found[0].memory.id == "kite"
+        explanation = found[0].explanation
+        assert explanation is not None
+        # Every query word stands in the text, so MaxSim is 1, of which half counts.
+        assert explanation.parts["rerank"] == pytest.approx(0.5, abs=1e-3)
+        assert sum(explanation.parts.values()) == pytest.approx(found[0].score, abs=1e-6)
+    with open_service(Settings(data_dir=tmp_path), encoder=WordTokens()) as service:
+        again = service.search(query("red kite circles", explain=True)).results
+        assert [(each.memory.id, each.score) for each in again] == [(each.memory.id, each.score) for each in found]
+
+
+def test_pooled_vectors_come_from_the_token_vectors(tmp_path: Path) -> None:
+    with open_service(Settings(data_dir=tmp_path), encoder=WordTokens()) as service:
+        service.add(draft("red kite"))
+        (best,) = service.search(query("red kite", fusion="dense")).results
+        assert best.score > 0.99
