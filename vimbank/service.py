@@ -54,6 +54,10 @@ __all__ = [
 ALL_USERS: Final = "*"
 """As the user of a search: every user of the tenant, for keys that may."""
 
+STRENGTH_STEP: Final = 1.0
+"""What one recall adds to a memory's strength (V-31, M-16)."""
+MAX_STRENGTH: Final = 20.0
+
 MAX_TOP_K: Final = 1_000
 MAX_QUERY_CHARS: Final = 400_000
 _UPDATE_TRIES: Final = 10
@@ -148,6 +152,7 @@ class MemoryService:
         limits: Limits,
         clock: Clock,
         recalls_flush_s: float,
+        recalls_fold_s: float,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -156,7 +161,7 @@ class MemoryService:
         self._make_searcher = make_searcher
         self._limits = limits
         self._clock = clock
-        self._recalls = RecallBuffer(log, flush_s=recalls_flush_s)
+        self._recalls = RecallBuffer(log, flush_s=recalls_flush_s, fold=self._fold_log, fold_s=recalls_fold_s)
         self._on_close = on_close
         self._closed = False
         self._use(encoder)
@@ -398,14 +403,18 @@ class MemoryService:
         self.get(tenant, id)
         self._log.append([RecallEntry(tenant, id, self._clock(), signal)])
 
-    def fold_recalls(self, *, step: float = 1.0, cap: float = 20.0) -> int:
-        """Fold the access log into the memories: count, strength and time of the last recall; how many entries.
+    def fold_recalls(self) -> int:
+        """Fold the access log into the memories now: count, strength and time of the last recall; how many entries.
 
-        A memory that was recalled fades more slowly from then on (V-31, M-16); strength stops at ``cap`` (case 144).
+        The service does so by itself from time to time, and when it closes. A memory that was recalled fades more
+        slowly from then on (V-31, M-16); each entry counts once, and strength stops at 20 (case 144).
         """
         self._recalls.flush()
+        return self._fold_log()
+
+    def _fold_log(self) -> int:
         folded = 0
-        while count := self._log.fold(limit=5_000, step=step, cap=cap, now=self._clock()):
+        while count := self._log.fold(limit=5_000, step=STRENGTH_STEP, cap=MAX_STRENGTH, now=self._clock()):
             folded += count
         return folded
 

@@ -42,6 +42,7 @@ class StoreSettings(_Room):
     url: str | None = Field(None, description="SQLAlchemy URL; unset: SQLite in the data folder.")
     busy_timeout_s: float = Field(30.0, gt=0, description="How long a writer waits for another process, seconds.")
     recalls_flush_s: float = Field(1.0, gt=0, description="Recalls reach the access log within this time, seconds.")
+    recalls_fold_s: float = Field(60.0, gt=0, description="Recalls are folded into memories within this time, seconds.")
 
 
 class EncoderSettings(_Room):

@@ -104,6 +104,7 @@ def open_service(
         limits=_limits(settings, policies),
         clock=clock,
         recalls_flush_s=settings.store.recalls_flush_s,
+        recalls_fold_s=settings.store.recalls_fold_s,
     )
 
 

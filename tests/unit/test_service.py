@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from vimbank.errors import ConfigError, Conflict, InvalidInput, ModelError, NotF
 from vimbank.ingestion.dialog import Turn
 from vimbank.ingestion.tasks import TaskRun, TaskStep
 from vimbank.service import MemoryService
-from vimbank.settings import EncoderSettings, Settings
+from vimbank.settings import EncoderSettings, Settings, StoreSettings
 from vimbank.wiring import open_service
 
 
@@ -287,6 +288,27 @@ def test_case_141_returned_counts_once_unreinforced_not_at_all_feedback_more(ser
     assert [each.recall_count for each in memories] == [2, 1, 1]
     assert [each.strength for each in memories] == [4.0, 2.0, 2.0]
     assert service.fold_recalls() == 0, "each entry counts once"
+
+
+def test_recalls_are_folded_when_the_service_closes(tmp_path: Path) -> None:
+    with open_service(settings(tmp_path, 384)) as service:
+        added = service.add(draft("red kite"))
+        service.search(query("red kite", reinforce=True))
+    with open_service(settings(tmp_path, 384)) as service:
+        assert service.get("default", added.id).recall_count == 1
+        assert service.fold_recalls() == 0
+
+
+def test_recalls_are_folded_in_time(tmp_path: Path) -> None:
+    store = StoreSettings(recalls_flush_s=0.01, recalls_fold_s=0.01)
+    with open_service(settings(tmp_path, 384).model_copy(update={"store": store})) as service:
+        added = service.add(draft("red kite"))
+        service.search(query("red kite", reinforce=True))
+        deadline = time.monotonic() + 10
+        while not service.get("default", added.id).recall_count and time.monotonic() < deadline:
+            threading.Event().wait(0.01)
+        assert service.get("default", added.id).recall_count == 1
+        assert service.check().ok
 
 
 def test_case_144_strength_is_capped_and_a_fresh_exact_match_still_wins(service: MemoryService) -> None:

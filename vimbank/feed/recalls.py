@@ -1,4 +1,4 @@
-"""Write-behind of recalls: a search notes what it returned, a thread takes it to the access log.
+"""Write-behind of recalls: a search notes what it returned, a thread takes it to the access log and has it folded in.
 
 A recall is a hint for forgetting, not an acknowledged write: up to ``flush_s`` seconds of recalls are lost when the
 process is killed. Feedback does not go this way; it is durable when its call returns.
@@ -6,7 +6,8 @@ process is killed. Feedback does not go this way; it is durable when its call re
 
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from vimbank.domain.models import RecallEntry
@@ -20,11 +21,19 @@ _MOST: Final = 100_000
 
 
 class RecallBuffer:
-    """Collects recall entries and appends them to the access log every ``flush_s`` seconds. Thread-safe."""
+    """Collects recall entries and appends them to the access log every ``flush_s`` seconds. Thread-safe.
 
-    def __init__(self, log: AccessLog, *, flush_s: float) -> None:
+    Args:    fold: folds the log into the memories; called every ``fold_s`` seconds while there are recalls, and at
+             the end. What another process has folded already is not folded again.
+    """
+
+    def __init__(self, log: AccessLog, *, flush_s: float, fold: Callable[[], object], fold_s: float) -> None:
         self._log = log
         self._flush_s = flush_s
+        self._fold = fold
+        self._fold_s = fold_s
+        self._unfolded = False
+        self._folded_at = time.monotonic()
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._entries: list[RecallEntry] = []
@@ -52,9 +61,10 @@ class RecallBuffer:
                 self._log.append(entries)
                 with self._lock:
                     del self._entries[: len(entries)]
+                self._unfolded = True
 
     def close(self) -> None:
-        """Flush and stop."""
+        """Flush, fold and stop."""
         with self._lock:
             self._closed = True
             thread = self._thread
@@ -62,11 +72,24 @@ class RecallBuffer:
         if thread is not None:
             thread.join()
         self.flush()
+        if self._unfolded:
+            self._fold()
 
     def _run(self) -> None:
         while not self._closed:
             self._wake.wait(self._flush_s)
             try:
                 self.flush()
+                self._fold_in_time()
             except BackendError:
-                _LOG.exception("could not append recalls to the access log; they are kept for the next try")
+                _LOG.exception("could not append or fold recalls; they are kept for the next try")
+
+    def _fold_in_time(self) -> None:
+        if self._unfolded and time.monotonic() - self._folded_at >= self._fold_s:
+            self._unfolded = False
+            try:
+                self._fold()
+            except BackendError:
+                self._unfolded = True
+                raise
+            self._folded_at = time.monotonic()
