@@ -133,6 +133,7 @@ class Searcher(Protocol):
     """The read path (``retrieval.pipeline.Pipeline``)."""
 
     def search(self, query: Query, partitions: Sequence[Partition], *, now: "datetime") -> Recall: ...
+    def close(self) -> None: ...
 
 
 class MemoryService:
@@ -201,6 +202,7 @@ class MemoryService:
             return
         self._closed = True
         self._recalls.close()
+        self._searcher.close()
         self._indexes.close()
         self._store.close()
         self._on_close()

@@ -25,6 +25,7 @@ def fill(client: TestClient, count: int = 40) -> None:
             "text": f"note {i}: {WORDS[i % 16]} and {WORDS[(i * 7 + 1) % 16]} near the {WORDS[(i * 3 + 2) % 16]}",
             "user_id": "alice",
             "session_id": f"s{i % 2}",
+            "position": i // 6,
         }
         for i in range(count)
     ]
@@ -204,3 +205,10 @@ def test_broken_characters_are_cleaned_or_refused_case_114(client: TestClient, t
     assert client.post("/v1/search", content=query, headers=headers).status_code in (200, 422)
     assert "a later one" in [hit["text"] for hit in search(client, "later one")]
     assert client.get("/v1/memories").status_code == 200
+
+
+def test_server_timing_tells_how_long_encoding_and_search_took(client: TestClient) -> None:
+    answer = client.post("/v1/search", json={"user_id": "ana", "query": "anything"})
+    stages = dict(part.strip().split(";dur=") for part in answer.headers["server-timing"].split(","))
+    assert 0 <= float(stages["encode"]) <= float(stages["total"])
+    assert float(stages["total"]) == answer.json()["took_ms"]

@@ -532,7 +532,9 @@ class HitOut(MemoryOut):
     model_config = ConfigDict(json_schema_extra=_example({**_STORED_EXAMPLE, "score": 0.83}))
 
     score: float = Field(ge=0, le=1)
-    window: list[MemoryOut] | None = Field(None, description="It and its neighbours in order, where the bank asks.")
+    window: list[MemoryOut] | None = Field(
+        None, description="It and its neighbours in order, where the bank asks and there are any."
+    )
     explain: ExplainOut | None = None
 
 

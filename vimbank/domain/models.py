@@ -362,12 +362,16 @@ class ScoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to a query: best first, ties by id. ``degraded`` names what was missing, if anything."""
+    """The answer to a query: best first, ties by id. ``degraded`` names what was missing, if anything.
+
+    ``took_ms`` is the whole search; ``encode_ms`` the part of it in which the query was encoded.
+    """
 
     results: Sequence[ScoredMemory]
     revision: int
     took_ms: float
     degraded: Sequence[str] = ()
+    encode_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,9 @@ class Pipeline:
         started = time.perf_counter()
         view, moment = self._view(query, now)
         policies = [self._policy(partition.bank) for partition in partitions]
+        encoding = time.perf_counter()
         vector, degraded = self._vector(query, policies)
+        encode_ms = (time.perf_counter() - encoding) * 1_000.0
         terms = () if query.fusion == "dense" else self._analyze_query(query.text)
         dates = time_expressions(query.text, now=moment)
         understood = self._understood(query.text)
@@ -125,6 +127,7 @@ class Pipeline:
             min((ranking.revision for ranking in rankings), default=0),
             (time.perf_counter() - started) * 1_000.0,
             tuple(sorted(degraded.union(*(ranking.degraded for ranking in rankings)))),
+            encode_ms,
         )
 
     def close(self) -> None:

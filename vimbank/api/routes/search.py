@@ -19,7 +19,10 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 
 @router.post("/v1/search", response_model=SearchOut, responses=PLAIN | problems(400, 413), summary="Search memories")
 def search(body: SearchIn, service: Service, caller: Reader) -> Response:
-    """Dense and sparse, fused; best first, scores in [0, 1]. Punctuation in the query is words, not syntax."""
+    """Dense and sparse, fused; best first, scores in [0, 1]. Punctuation in the query is words, not syntax.
+
+    The header `Server-Timing` tells in milliseconds how long the query's encoding took, and the whole search.
+    """
     if body.user_id == ALL_USERS:
         caller.require(Role.ADMIN)
     query = Query(
@@ -39,4 +42,7 @@ def search(body: SearchIn, service: Service, caller: Reader) -> Response:
         include_shared=body.include_shared,
         consistency=body.consistency,
     )
-    return answers.json_response(answers.recall(service.search(query)))
+    recall = service.search(query)
+    answer = answers.json_response(answers.recall(recall))
+    answer.headers["Server-Timing"] = f"encode;dur={recall.encode_ms:.3f}, total;dur={recall.took_ms:.3f}"
+    return answer
