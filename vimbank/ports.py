@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from vimbank.domain.filters import Filter
+from vimbank.domain.jobs import Job, JobState, Progress, QueueName
 from vimbank.domain.models import (
     AddResult,
     BoolArray,
@@ -37,19 +38,27 @@ __all__ = [
     "Arrays",
     "Clock",
     "DenseIndex",
+    "DenseLeg",
+    "DenseSearch",
     "Embedded",
     "Encoder",
     "EncoderIdentity",
+    "JobQueue",
+    "JobStore",
     "LexicalQuery",
     "MemoryStore",
+    "Notices",
     "PartitionIndex",
     "PartitionIndexes",
     "PreparedDraft",
     "PreparedPatch",
+    "RemoteIndex",
     "Reranker",
     "ScriptBound",
     "SparseIndex",
+    "SparseLeg",
     "SparseScores",
+    "SparseSearch",
     "StoreState",
     "TokenEncoder",
 ]
@@ -418,3 +427,188 @@ class PartitionIndexes(Protocol):
     def read(self, partition: Partition, *, consistency: str = "strong") -> AbstractContextManager[PartitionIndex]:
         """The partition's index, caught up with the store where ``strong``; nothing moves inside the context."""
         ...
+
+
+# --- the two legs of a search -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SparseLeg:
+    """What the keyword search found in one partition.
+
+    ``rows``: those it brings, ascending. ``score``: BM25 of any rows, (n,) float64 >= 0, 0 for a row that shares no
+    term; may ask the engine and raise BackendUnavailable. ``best``: the largest score among the rows allowed,
+    ``upper_bound`` the sum of the query terms' idf; both 0 where no term is in the partition. Scores are without
+    BM25's constant (k1+1). ``degraded``: a substitute answered because the engine is down.
+    """
+
+    rows: IntArray
+    score: Callable[[IntArray], FloatArray]
+    best: float
+    upper_bound: float
+    degraded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DenseLeg:
+    """What the vector search found in one partition.
+
+    ``rows``: those it brings, ascending. ``score``: cosine of any rows, (n,) float64 in [-1, 1]; may ask the engine
+    and raise BackendUnavailable. ``asked``: whether there was a vector to search with; without, all scores are 0.
+    """
+
+    rows: IntArray
+    score: Callable[[IntArray], FloatArray]
+    asked: bool = True
+
+
+class SparseSearch(Protocol):
+    """The keyword leg: in process, or an engine that all processes share."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether it waits for a network, so that asking for several partitions side by side is quicker."""
+        ...
+
+    def search(self, index: PartitionIndex, query: LexicalQuery, *, allowed: BoolArray | None, limit: int) -> SparseLeg:
+        """The ``limit`` best rows by BM25 among those allowed (None: all); a row that shares no term is no hit.
+
+        Of rows that tie at the cut those with the smallest ``number`` stay. Raises BackendUnavailable.
+        """
+        ...
+
+
+class DenseSearch(Protocol):
+    """The vector leg: in process, or an engine that all processes share."""
+
+    @property
+    def remote(self) -> bool: ...
+
+    def search(self, index: PartitionIndex, vector: Vector, *, allowed: BoolArray | None, limit: int) -> DenseLeg:
+        """The ``limit`` nearest rows among those allowed (None: all). Raises BackendUnavailable."""
+        ...
+
+
+class RemoteIndex(Protocol):
+    """An index outside this process, shared by all, with one cursor of its own. Only ``feed/`` writes to it.
+
+    Applying is idempotent and safe out of order, also from several processes at once: a change that is not newer
+    than what the index holds of that memory is left out. Every call may raise BackendUnavailable or BackendRejected.
+    """
+
+    @property
+    def name(self) -> str:
+        """``sparse`` or ``dense``: the leg that it serves."""
+        ...
+
+    def cursor(self) -> int:
+        """The revision up to which everything is searchable; 0 for an index that is new, which this call makes."""
+        ...
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Bring the index to the state that the changes describe; not searchable before ``advance``."""
+        ...
+
+    def advance(self, cursor: int) -> None:
+        """Make all that was applied searchable, then note the cursor beside it, durably."""
+        ...
+
+    def holds(self, partition: Partition) -> Mapping[int, int]:
+        """``number`` -> revision of everything that the index holds of a partition: for ``check``."""
+        ...
+
+    def reset(self) -> None:
+        """Forget everything: the next ``cursor`` is 0."""
+        ...
+
+
+class Notices(Protocol):
+    """Tells other processes that the store has moved on. Only a hint: without one, followers poll."""
+
+    def announce(self, revision: int) -> None:
+        """Say so; returns at once and raises nothing, because a write must not wait for a hint (case 125)."""
+        ...
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when something was announced since the last call, or after ``timeout_s``."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------
+
+
+class JobStore(Protocol):
+    """Jobs, durably, beside the memories: what every process that runs or watches them agrees on."""
+
+    def create(
+        self, name: str, params: Mapping[str, Any], *, queue: QueueName, key: str | None, now: datetime
+    ) -> tuple[Job, bool]:
+        """A new job, queued, and True; or the job that has this key, and False.
+
+        Raises Conflict where the key belongs to a job of another name or other parameters.
+        """
+        ...
+
+    def get(self, job_id: str) -> Job:
+        """Raises NotFound."""
+        ...
+
+    def list(self, *, name: str | None = None, state: JobState | None = None, limit: int = 100) -> Sequence[Job]:
+        """The newest first."""
+        ...
+
+    def claim(self, job_id: str, owner: str, *, lease_s: float, now: datetime) -> Job | None:
+        """Take the job up: queued, or running under a lease that ran out. None: another has it, or it has ended."""
+        ...
+
+    def beat(self, job_id: str, owner: str, progress: Progress, *, lease_s: float, now: datetime) -> bool:
+        """Renew the lease and note the progress; whether the job should go on, False when it is to be cancelled.
+
+        Raises Conflict where another worker has taken the job over.
+        """
+        ...
+
+    def finish(
+        self,
+        job_id: str,
+        owner: str,
+        state: JobState,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: str | None = None,
+        now: datetime,
+    ) -> Job:
+        """End the job. Raises Conflict where another worker has taken it over."""
+        ...
+
+    def release(self, job_id: str, owner: str, *, now: datetime) -> None:
+        """Put the job back in the queue, for a later attempt."""
+        ...
+
+    def cancel(self, job_id: str, *, now: datetime) -> Job:
+        """End a queued job, ask a running one to stop; one that has ended stays as it is. Raises NotFound."""
+        ...
+
+    def forget(self, *, finished_before: datetime) -> int:
+        """Remove ended jobs from before; how many."""
+        ...
+
+    def hold(self, name: str, owner: str, *, lease_s: float, now: datetime) -> bool:
+        """Take or renew the lease ``name``; False while another holds it."""
+        ...
+
+    def let_go(self, name: str, owner: str) -> None:
+        """Give the lease back, where it is held."""
+        ...
+
+
+class JobQueue(Protocol):
+    """Brings a job to whoever runs it."""
+
+    def send(self, job: Job) -> None:
+        """Raises BackendUnavailable, and the job stays queued in the store."""
+        ...
+
+    def close(self) -> None: ...

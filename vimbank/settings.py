@@ -16,10 +16,13 @@ __all__ = [
     "ApiKey",
     "ApiSettings",
     "BankSettings",
+    "ElasticsearchSettings",
     "EncoderSettings",
     "IndexSettings",
     "IngestSettings",
+    "JobSettings",
     "LogSettings",
+    "RedisSettings",
     "Settings",
     "StoreSettings",
     "load_settings",
@@ -64,14 +67,67 @@ class EncoderSettings(_Room):
 class IndexSettings(_Room):
     """In-process indexes."""
 
-    dense: Literal["faiss", "exact"] = Field("faiss", description="Dense index.")
-    sparse: Literal["postings", "rank-bm25"] = Field("postings", description="Sparse index.")
+    dense: Literal["faiss", "exact", "elasticsearch"] = Field("faiss", description="Dense index.")
+    sparse: Literal["postings", "rank-bm25", "elasticsearch"] = Field("postings", description="Sparse index.")
     k1: float = Field(1.2, gt=0, le=10, description="BM25 term saturation.")
     b: float = Field(0.75, ge=0, le=1, description="BM25 length normalisation.")
     int8_from_rows: int = Field(50_000, ge=1, description="Partitions of this many rows are scanned in int8.")
     memory_mb: int = Field(2_048, ge=1, description="Budget of loaded partitions, MB; the least used go first.")
     records_cached: int = Field(10_000, ge=0, description="Records of recent results kept in memory; 0: none.")
     snapshot_every: int = Field(2_000, ge=1, description="Changes of a partition between two snapshots.")
+
+
+class ElasticsearchSettings(_Room):
+    """The Elasticsearch cluster, where ``index.sparse`` or ``index.dense`` names it."""
+
+    url: str | None = Field(None, description="Address of the cluster, or of several nodes with commas between.")
+    api_key: SecretStr | None = Field(None, description="API key, as Elasticsearch encodes it.")
+    username: str | None = Field(None, description="User name, where there is no API key.")
+    password: SecretStr | None = Field(None, description="Password of that user.")
+    ca_certs: Path | None = Field(None, description="File with the certificates to trust; unset: the system's.")
+    verify_certs: bool = Field(True, description="Check the server's certificate.")
+    prefix: str = Field(
+        "vimbank", pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", description="Beginning of every index name of this store."
+    )
+    search_timeout_s: float = Field(
+        0.2, gt=0, description="Patience of a search, seconds; after that it is answered without this leg."
+    )
+    catch_up_timeout_s: float = Field(
+        2.0, gt=0, description="How long a strongly consistent search waits for new memories to be indexed, seconds."
+    )
+    request_timeout_s: float = Field(
+        30.0, gt=0, description="Patience of a bulk or administrative request, seconds."
+    )
+    batch_size: int = Field(1_000, ge=1, le=10_000, description="Memories a bulk request.")
+    sparse_fallback: bool = Field(
+        False, description="Keep the in-process sparse index beside it, which answers while the cluster is down."
+    )
+
+
+class RedisSettings(_Room):
+    """Redis: the queue of the Celery workers, and notices of new revisions."""
+
+    url: SecretStr | None = Field(None, description="redis:// or rediss:// URL; unset: no Redis is used.")
+    timeout_s: float = Field(0.5, gt=0, description="Patience with Redis, seconds.")
+    notices: bool = Field(True, description="Tell followers of new revisions through it; they poll without.")
+
+
+class JobSettings(_Room):
+    """Jobs: who runs them, and when they run by themselves."""
+
+    runner: Literal["embedded", "celery"] = Field(
+        "embedded", description="Run jobs in threads of the server, or send them to Celery workers."
+    )
+    threads: int = Field(2, ge=1, le=64, description="Jobs that run at once in the server, where it runs them.")
+    schedule: bool = Field(True, description="Run the scheduled jobs inside the server, where it runs jobs.")
+    lease_s: float = Field(
+        60.0, ge=1, description="After this silence a worker's job is taken over, seconds."
+    )
+    keep_days: float = Field(7.0, gt=0, description="How long finished jobs are kept, days.")
+    follow_every_s: float = Field(5.0, gt=0, description="How often followers look for new revisions, seconds.")
+    snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
+    compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
+    check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
 
 
 class IngestSettings(_Room):
@@ -143,6 +199,9 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()
     encoder: EncoderSettings = EncoderSettings()
     index: IndexSettings = IndexSettings()
+    elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
+    redis: RedisSettings = RedisSettings()
+    jobs: JobSettings = JobSettings()
     ingest: IngestSettings = IngestSettings()
     banks: dict[str, BankSettings] = Field(
         default_factory=dict, description="Policy overrides by bank; a new name declares a bank."

@@ -245,7 +245,8 @@ class Change:
     """One entry of the feed: the state of a memory at ``revision``.
 
     ``memory`` is None for a tombstone. ``vector`` is the pooled embedding under the store's current encoder,
-    None where the memory has none (parents, tombstones).
+    None where the memory has none (parents, tombstones). ``number`` is the store's running number of that life of
+    the id: a deleted id that is used again has another one.
     """
 
     revision: int
@@ -253,6 +254,7 @@ class Change:
     id: str
     memory: Memory | None
     vector: Vector | None = None
+    number: int = 0
 
 
 class Event(StrEnum):

@@ -48,7 +48,7 @@ class PastView:
         self._memories |= {memory.id: memory for memory, _ in past}
         index.apply(
             [
-                Change(memory.revision, partition, memory.id, memory, vector)
+                Change(memory.revision, partition, memory.id, memory, vector, memory.number)
                 for (memory, _), vector in zip(past, self._vectors(past), strict=True)
             ]
         )

@@ -240,7 +240,7 @@ class InMemoryStore:
     def _change(self, memory: Memory) -> Change:
         gone = memory.state is MemoryState.DELETED
         vector = None if gone else self._rows.vector(memory)
-        return Change(memory.revision, memory.partition, memory.id, None if gone else memory, vector)
+        return Change(memory.revision, memory.partition, memory.id, None if gone else memory, vector, memory.number)
 
     def next_position(self, partition: Partition, session_id: str) -> int:
         """See ``MemoryStore.next_position``."""

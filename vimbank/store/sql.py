@@ -395,9 +395,9 @@ def _in(partition: Partition) -> dict[str, str]:
 
 def _change(row: Sequence[Any]) -> Change:
     if row[30] == MemoryState.DELETED.value:
-        return Change(row[10], Partition(row[1], row[3], row[4]), row[2], None)
+        return Change(row[10], Partition(row[1], row[3], row[4]), row[2], None, number=row[0])
     vector = None if row[33] is None else load_vector(row[33])
-    return Change(row[10], Partition(row[1], row[3], row[4]), row[2], memory_from_row(row), vector)
+    return Change(row[10], Partition(row[1], row[3], row[4]), row[2], memory_from_row(row), vector, row[0])
 
 
 def _listing(wanted: ColumnElement[bool], after: int) -> Select[Any]:
