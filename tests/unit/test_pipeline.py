@@ -14,7 +14,8 @@ from vimbank.domain.models import FloatArray, Memory, Partition, Query, Source, 
 from vimbank.domain.text import latin_share
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
-from vimbank.retrieval.legs import sparse_leg
+from vimbank.ports import LexicalQuery
+from vimbank.retrieval.legs import LocalSparse
 from vimbank.retrieval.rerank import MaxSimReranker
 
 PLAIN: dict[str, Any] = {
@@ -100,9 +101,9 @@ def test_the_sparse_leg_breaks_ties_at_the_cut_by_number() -> None:
     library = Library(**PLAIN)
     for name in ["c", "a", "d", "b"]:
         library.add(name, "same words")
-    leg = sparse_leg(library.partitions[DIALOG], ["same"], allowed=None, limit=2)
+    leg = LocalSparse().search(library.partitions[DIALOG], LexicalQuery("same", ["same"]), allowed=None, limit=2)
     assert leg.rows.tolist() == [0, 1]
-    assert len(leg.scores) == 4
+    assert len(set(leg.score(np.arange(4)).tolist())) == 1
 
 
 @pytest.mark.parametrize("limit", [1, 3, 20, 400])
@@ -111,8 +112,9 @@ def test_the_sparse_leg_of_many_rows_is_what_sorting_gives(limit: int) -> None:
     for i in range(400):
         library.add(f"m{i}", " ".join(["apple"] * (i * 7 % 5) + [f"w{j}" for j in range(i % 3)]))
     index = library.partitions[DIALOG]
-    leg = sparse_leg(index, ["apple"], allowed=None, limit=limit)
-    order = sorted(np.flatnonzero(leg.scores).tolist(), key=lambda row: (-leg.scores[row], row))
+    leg = LocalSparse().search(index, LexicalQuery("apple", ["apple"]), allowed=None, limit=limit)
+    scores = leg.score(np.arange(400))
+    order = sorted(np.flatnonzero(scores).tolist(), key=lambda row: (-scores[row], row))
     assert leg.rows.tolist() == sorted(order[:limit])
 
 

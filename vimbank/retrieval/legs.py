@@ -1,81 +1,86 @@
-"""The two legs of a search in one partition: which rows each of them brings, among those that may be returned."""
+"""The two legs of a search on the in-process indexes, and what stands in for a leg that is not asked."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from vimbank.domain.models import BoolArray, FloatArray, IntArray, Vector
-from vimbank.ports import PartitionIndex
+from vimbank.errors import BackendUnavailable
+from vimbank.ports import DenseLeg, LexicalQuery, PartitionIndex, SparseLeg, SparseSearch
 
-__all__ = ["DenseLeg", "SparseLeg", "dense_leg", "no_dense_leg", "no_sparse_leg", "sparse_leg"]
-
-
-@dataclass(frozen=True, slots=True)
-class SparseLeg:
-    """The rows the keyword search brings, ascending, and what it knows of all rows.
-
-    ``scores`` is the BM25 of every row of the partition; ``best`` the largest among the rows allowed; both figures
-    and ``upper_bound`` are 0 where the query has no term in the partition.
-    """
-
-    rows: IntArray
-    scores: FloatArray
-    best: float
-    upper_bound: float
-
-
-@dataclass(frozen=True, slots=True)
-class DenseLeg:
-    """The rows the vector search brings, ascending, and the vector; None: there was no vector to search with."""
-
-    rows: IntArray
-    vector: Vector | None
-
-    def score(self, index: PartitionIndex, rows: IntArray) -> FloatArray:
-        """Cosine of any rows; 0 where there is no vector."""
-        if self.vector is None or not len(rows):
-            return np.zeros(len(rows))
-        return index.dense.score(self.vector, rows)
-
+__all__ = ["NO_DENSE_LEG", "NO_SPARSE_LEG", "LocalDense", "LocalSparse", "SubstitutedSparse"]
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 _SAMPLE_STEP: Final = 16
 
 
-def sparse_leg(index: PartitionIndex, terms: Sequence[str], *, allowed: BoolArray | None, limit: int) -> SparseLeg:
-    """The ``limit`` best rows by BM25 among those allowed; a row that shares no term is no hit.
+def _zeros(rows: IntArray) -> FloatArray:
+    return np.zeros(len(rows))
 
-    Of rows that tie at the cut those with the smallest ``number`` stay, so the answer does not depend on where a
-    row stands.
+
+NO_SPARSE_LEG: Final = SparseLeg(_NO_ROWS, _zeros, 0.0, 0.0)
+"""The leg of a query without terms, or of one that does not ask it."""
+
+NO_DENSE_LEG: Final = DenseLeg(_NO_ROWS, _zeros, asked=False)
+"""The leg of a query without a vector, or of one that does not ask it."""
+
+
+class LocalSparse:
+    """``SparseSearch`` on the partition's own sparse index, which scores every row at once."""
+
+    remote: Final = False
+
+    def search(self, index: PartitionIndex, query: LexicalQuery, *, allowed: BoolArray | None, limit: int) -> SparseLeg:
+        """See ``SparseSearch.search``."""
+        if not query.terms:
+            return NO_SPARSE_LEG
+        result = index.sparse.score(query.terms)
+        hits = _hits(result.scores if allowed is None else np.where(allowed, result.scores, 0.0), limit)
+        if not len(hits):
+            return SparseLeg(_NO_ROWS, result.scores.__getitem__, 0.0, result.upper_bound)
+        scores = result.scores[hits]
+        best = float(scores.max())
+        return SparseLeg(_best_rows(index, hits, scores, limit), result.scores.__getitem__, best, result.upper_bound)
+
+
+class LocalDense:
+    """``DenseSearch`` on the partition's own dense index."""
+
+    remote: Final = False
+
+    def search(self, index: PartitionIndex, vector: Vector, *, allowed: BoolArray | None, limit: int) -> DenseLeg:
+        """See ``DenseSearch.search``. A zero vector is near nothing: no rows."""
+        if not len(index) or not vector.any():
+            return NO_DENSE_LEG
+
+        def score(rows: IntArray) -> FloatArray:
+            return index.dense.score(vector, rows) if len(rows) else np.zeros(0)
+
+        return DenseLeg(np.sort(index.dense.search(vector, allowed=allowed, top_k=limit)), score)
+
+
+class SubstitutedSparse:
+    """``SparseSearch`` on an engine, with the in-process index in its place while the engine is down.
+
+    The answer says so (``degraded``), as the two may differ in the statistics they score by.
     """
-    if not terms:
-        return no_sparse_leg(index)
-    result = index.sparse.score(terms)
-    hits = _hits(result.scores if allowed is None else np.where(allowed, result.scores, 0.0), limit)
-    if not len(hits):
-        return SparseLeg(_NO_ROWS, result.scores, 0.0, result.upper_bound)
-    scores = result.scores[hits]
-    best = float(scores.max())
-    return SparseLeg(_best_rows(index, hits, scores, limit), result.scores, best, result.upper_bound)
 
+    def __init__(self, engine: SparseSearch, substitute: SparseSearch) -> None:
+        self._engine = engine
+        self._substitute = substitute
 
-def dense_leg(index: PartitionIndex, vector: Vector | None, *, allowed: BoolArray | None, limit: int) -> DenseLeg:
-    """The ``limit`` nearest rows among those allowed. A zero vector is near nothing: no rows."""
-    if vector is None or not len(index) or not vector.any():
-        return no_dense_leg()
-    return DenseLeg(np.sort(index.dense.search(vector, allowed=allowed, top_k=limit)), vector)
+    @property
+    def remote(self) -> bool:
+        """As the engine is."""
+        return self._engine.remote
 
-
-def no_sparse_leg(index: PartitionIndex) -> SparseLeg:
-    """The leg of a query without terms, or of one that does not ask it."""
-    return SparseLeg(_NO_ROWS, np.zeros(len(index)), 0.0, 0.0)
-
-
-def no_dense_leg() -> DenseLeg:
-    """The leg of a query without a vector, or of one that does not ask it."""
-    return DenseLeg(_NO_ROWS, None)
+    def search(self, index: PartitionIndex, query: LexicalQuery, *, allowed: BoolArray | None, limit: int) -> SparseLeg:
+        """See ``SparseSearch.search``."""
+        try:
+            return self._engine.search(index, query, allowed=allowed, limit=limit)
+        except BackendUnavailable:
+            leg = self._substitute.search(index, query, allowed=allowed, limit=limit)
+            return SparseLeg(leg.rows, leg.score, leg.best, leg.upper_bound, degraded=True)
 
 
 def _hits(scores: FloatArray, limit: int) -> IntArray:

@@ -21,9 +21,20 @@ from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall,
 from vimbank.domain.temporal import time_expressions
 from vimbank.domain.text import analyze_query
 from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
-from vimbank.ports import Encoder, MemoryStore, PartitionIndex, PartitionIndexes, Reranker, ScriptBound
+from vimbank.ports import (
+    DenseSearch,
+    Encoder,
+    LexicalQuery,
+    MemoryStore,
+    PartitionIndex,
+    PartitionIndexes,
+    Reranker,
+    ScriptBound,
+    SparseSearch,
+)
 from vimbank.retrieval.as_of import MakePartition, PastView
-from vimbank.retrieval.ranking import Ask, Ranking, rank_partition
+from vimbank.retrieval.legs import LocalDense, LocalSparse
+from vimbank.retrieval.ranking import Ask, Ranking, SearchLegs, rank_partition
 from vimbank.retrieval.records import RecordCache
 
 __all__ = ["Analyzer", "Pipeline"]
@@ -62,6 +73,7 @@ class Pipeline:
              indexes: the live partition indexes.  store: the records, and the past for ``as_of``.
              policies: by bank; what is not named there cannot be searched.
              make_partition: makes the empty index that an ``as_of`` search fills.
+             sparse, dense: the legs of a search of now; one of the past has the in-process ones.
              reranker: scores the best candidates of each partition again; None: no reranking.
              records_cached: how many records are kept in memory, each as long as its revision stands; 0: none.
              analyze_query: text -> terms of the sparse leg.
@@ -75,6 +87,8 @@ class Pipeline:
         store: MemoryStore,
         policies: Mapping[str, BankPolicy],
         make_partition: MakePartition,
+        sparse: SparseSearch | None = None,
+        dense: DenseSearch | None = None,
         reranker: Reranker | None = None,
         records_cached: int = 10_000,
         analyze_query: Analyzer = analyze_query,
@@ -88,7 +102,10 @@ class Pipeline:
         self._make_partition = make_partition
         self._reranker = reranker
         self._understood = encoder.understood if isinstance(encoder, ScriptBound) else _all
-        self._legs = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-leg")
+        self._threads = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-leg")
+        self._partitions = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-partition")
+        self._past_legs = SearchLegs(LocalSparse(), LocalDense(), self._threads)
+        self._legs = SearchLegs(sparse or LocalSparse(), dense or LocalDense(), self._threads)
 
     def search(self, query: Query, partitions: Sequence[Partition], *, now: datetime) -> Recall:
         """The ``top_k`` best memories of these partitions, best first, ties by id.
@@ -109,15 +126,13 @@ class Pipeline:
         encoding = time.perf_counter()
         vector, degraded = self._vector(query, policies)
         encode_ms = (time.perf_counter() - encoding) * 1_000.0
-        terms = () if query.fusion == "dense" else self._analyze_query(query.text)
+        lexical = LexicalQuery(query.text, () if query.fusion == "dense" else self._analyze_query(query.text))
         dates = time_expressions(query.text, now=moment)
         understood = self._understood(query.text)
         depth = query.top_k
         while True:
-            ask = Ask(query, moment, terms, vector, dates, depth, understood)
-            rankings = [
-                self._rank(view, partition, policy, ask) for partition, policy in zip(partitions, policies, strict=True)
-            ]
+            ask = Ask(query, moment, lexical, vector, dates, depth, understood)
+            rankings = self._rank_all(view, list(zip(partitions, policies, strict=True)), ask)
             results, missing = _answer(rankings, query, view)
             if not missing or not any(ranking.full for ranking in rankings):
                 break
@@ -132,7 +147,8 @@ class Pipeline:
 
     def close(self) -> None:
         """End the threads; a search after that fails."""
-        self._legs.shutdown()
+        self._partitions.shutdown()
+        self._threads.shutdown()
 
     def _view(self, query: Query, now: datetime) -> tuple[_View, datetime]:
         if query.as_of is None:
@@ -159,9 +175,17 @@ class Pipeline:
                 raise
             return None, frozenset({"dense"})
 
-    def _rank(self, view: _View, partition: Partition, policy: BankPolicy, ask: Ask) -> Ranking:
-        with view.read(partition) as index:
-            return rank_partition(index, ask, policy, load=view.load, executor=self._legs, reranker=self._reranker)
+    def _rank_all(self, view: _View, places: Sequence[tuple[Partition, BankPolicy]], ask: Ask) -> list[Ranking]:
+        legs = self._legs if ask.query.as_of is None else self._past_legs
+
+        def rank(place: tuple[Partition, BankPolicy]) -> Ranking:
+            partition, policy = place
+            with view.read(partition) as index:
+                return rank_partition(index, ask, policy, load=view.load, search=legs, reranker=self._reranker)
+
+        if len(places) > 1 and (legs.sparse.remote or legs.dense.remote):
+            return list(self._partitions.map(rank, places))
+        return [rank(place) for place in places]
 
 
 def _all(_text: str) -> float:

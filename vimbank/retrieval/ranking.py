@@ -37,7 +37,7 @@ from vimbank.domain.models import (
 from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, time_factor
 from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
-from vimbank.ports import PartitionIndex, Reranker
+from vimbank.ports import DenseLeg, DenseSearch, LexicalQuery, PartitionIndex, Reranker, SparseLeg, SparseSearch
 from vimbank.retrieval.expand import (
     Links,
     follow_titles,
@@ -49,9 +49,9 @@ from vimbank.retrieval.expand import (
     window_rows,
     windows,
 )
-from vimbank.retrieval.legs import DenseLeg, SparseLeg, dense_leg, no_dense_leg, no_sparse_leg, sparse_leg
+from vimbank.retrieval.legs import NO_DENSE_LEG, NO_SPARSE_LEG
 
-__all__ = ["Ask", "Load", "Ranking", "rank_partition"]
+__all__ = ["Ask", "Load", "Ranking", "SearchLegs", "rank_partition"]
 
 Load = Callable[[Mapping[str, int]], Mapping[str, Memory]]
 """Gives memories by id, for id -> the revision at which the index knows it; those that are gone are left out."""
@@ -75,7 +75,7 @@ class Ask:
 
     query: Query
     now: datetime
-    terms: Sequence[str]
+    lexical: LexicalQuery
     vector: Vector | None
     dates: Sequence[TimeExpression]
     depth: int
@@ -105,10 +105,42 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchLegs:
+    """The two ways of searching, and the threads to ask them side by side."""
+
+    sparse: SparseSearch
+    dense: DenseSearch
+    threads: Executor
+
+
+class _LegLost(Exception):
+    """A leg that had answered can no longer score rows."""
+
+    def __init__(self, leg: str, error: BackendUnavailable) -> None:
+        super().__init__(leg)
+        self.leg = leg
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
 class _Legs:
     sparse: SparseLeg
     dense: DenseLeg
     degraded: frozenset[str]
+
+    def bm25(self, rows: IntArray) -> FloatArray:
+        """Of these rows. Raises _LegLost."""
+        try:
+            return self.sparse.score(rows)
+        except BackendUnavailable as exc:
+            raise _LegLost("sparse", exc) from exc
+
+    def cosine(self, rows: IntArray) -> FloatArray:
+        """Of these rows. Raises _LegLost."""
+        try:
+            return self.dense.score(rows)
+        except BackendUnavailable as exc:
+            raise _LegLost("dense", exc) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +179,7 @@ def rank_partition(
     policy: BankPolicy,
     *,
     load: Load,
-    executor: Executor,
+    search: SearchLegs,
     reranker: Reranker | None = None,
 ) -> Ranking:
     """Rank one partition: filter, legs, completion, fusion, neighbours, hop, dates, rerank, factors, threshold, cut.
@@ -163,9 +195,14 @@ def rank_partition(
     if not possible:
         return Ranking((), (), (), index.cursor)
     limit = max(policy.candidates, ask.depth)
+    lost: dict[str, BackendUnavailable] = {}
     while True:
-        legs = _ask_legs(index, ask, fusion, allowed=allowed, limit=limit, executor=executor)
-        scored = _score(index, ask, policy, fusion, legs, allowed=allowed, load=load, reranker=reranker)
+        legs = _ask_legs(index, ask, fusion, search, allowed=allowed, limit=limit, lost=lost)
+        try:
+            scored = _score(index, ask, policy, fusion, legs, allowed=allowed, load=load, reranker=reranker)
+        except _LegLost as exc:
+            lost[exc.leg] = exc.error
+            continue
         rows, ids, scores = _best(index, scored, ask, group=policy.group_by_parent)
         if len(ids) >= ask.depth or limit >= possible or not policy.group_by_parent:
             break
@@ -188,65 +225,75 @@ def rank_partition(
 
 
 def _ask_legs(
-    index: PartitionIndex, ask: Ask, fusion: FusionName, *, allowed: BoolArray | None, limit: int, executor: Executor
+    index: PartitionIndex,
+    ask: Ask,
+    fusion: FusionName,
+    search: SearchLegs,
+    *,
+    allowed: BoolArray | None,
+    limit: int,
+    lost: Mapping[str, BackendUnavailable],
 ) -> _Legs:
     def sparse() -> SparseLeg | BackendUnavailable:
+        if "sparse" in lost:
+            return lost["sparse"]
         try:
-            return sparse_leg(index, ask.terms, allowed=allowed, limit=limit)
+            return search.sparse.search(index, ask.lexical, allowed=allowed, limit=limit)
         except BackendUnavailable as exc:
             return exc
 
     def dense() -> DenseLeg | BackendUnavailable:
+        if "dense" in lost or ask.vector is None:
+            return lost.get("dense", NO_DENSE_LEG)
         try:
-            return dense_leg(index, ask.vector, allowed=allowed, limit=limit)
+            return search.dense.search(index, ask.vector, allowed=allowed, limit=limit)
         except BackendUnavailable as exc:
             return exc
 
     found: SparseLeg | BackendUnavailable
     near: DenseLeg | BackendUnavailable
     if fusion == "sparse":
-        found, near = sparse(), no_dense_leg()
+        found, near = sparse(), NO_DENSE_LEG
     elif fusion == "dense":
-        found, near = no_sparse_leg(index), dense()
-    elif len(index) >= _THREADED_FROM_ROWS:
-        later = executor.submit(dense)
+        found, near = NO_SPARSE_LEG, dense()
+    elif search.sparse.remote or search.dense.remote or len(index) >= _THREADED_FROM_ROWS:
+        later = search.threads.submit(dense)
         found, near = sparse(), later.result()
     else:
         found, near = sparse(), dense()
-    return _without_failures(index, found, near, fusion)
+    return _without_failures(found, near, fusion)
 
 
 def _without_failures(
-    index: PartitionIndex,
-    found: SparseLeg | BackendUnavailable,
-    near: DenseLeg | BackendUnavailable,
-    fusion: FusionName,
+    found: SparseLeg | BackendUnavailable, near: DenseLeg | BackendUnavailable, fusion: FusionName
 ) -> _Legs:
     degraded = set()
     if isinstance(found, BackendUnavailable):
-        if fusion == "sparse" or isinstance(near, BackendUnavailable):
+        # Without a vector the dense leg has no answer either.
+        if fusion == "sparse" or isinstance(near, BackendUnavailable) or not near.asked:
             raise found
         degraded.add("sparse")
-        found = no_sparse_leg(index)
+        found = NO_SPARSE_LEG
+    elif found.degraded:
+        degraded.add("sparse")
     if isinstance(near, BackendUnavailable):
         if fusion == "dense":
             raise near
         degraded.add("dense")
-        near = no_dense_leg()
+        near = NO_DENSE_LEG
     return _Legs(found, near, frozenset(degraded))
 
 
-def _complete(index: PartitionIndex, legs: _Legs, rows: IntArray, known: _Candidates | None = None) -> _Candidates:
-    """Both legs' figures of all rows; the cosines already known are not computed again."""
-    bm25 = legs.sparse.scores[rows]
+def _complete(legs: _Legs, rows: IntArray, known: _Candidates | None = None) -> _Candidates:
+    """Both legs' figures of all rows; those already known are not asked for again."""
     if known is None:
-        return _Candidates(rows, bm25, legs.dense.score(index, rows))
-    cosine = np.empty(len(rows))
+        return _Candidates(rows, legs.bm25(rows), legs.cosine(rows))
+    bm25, cosine = np.empty(len(rows)), np.empty(len(rows))
     old = positions(rows, known.rows)
     new = np.ones(len(rows), dtype=np.bool_)
     new[old] = False
-    cosine[old] = known.cosine
-    cosine[new] = legs.dense.score(index, rows[new])
+    bm25[old], cosine[old] = known.bm25, known.cosine
+    bm25[new], cosine[new] = legs.bm25(rows[new]), legs.cosine(rows[new])
     return _Candidates(rows, bm25, cosine)
 
 
@@ -264,7 +311,7 @@ def _score(
     load: Load,
     reranker: Reranker | None,
 ) -> _Scored:
-    candidates = _complete(index, legs, union(index, legs.sparse.rows, legs.dense.rows))
+    candidates = _complete(legs, union(index, legs.sparse.rows, legs.dense.rows))
     if fusion in ("dense", "sparse"):
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
         kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
@@ -274,7 +321,7 @@ def _score(
     links = _links(index, policy, best, allowed=allowed, load=load)
     rows = union(index, candidates.rows, *(link.targets for link in links.values()))
     if len(rows) > len(candidates.rows):
-        candidates = _complete(index, legs, rows, candidates)
+        candidates = _complete(legs, rows, candidates)
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
     parts = {"sparse": fused.sparse, "dense": fused.dense}
     _add_context(parts, index, ask, policy, candidates.rows, links)
@@ -294,7 +341,7 @@ def _fuse(
     inputs: dict[str, FloatArray | float] = {}
     if fusion != "dense":
         inputs |= {"bm25": candidates.bm25, "bm25_best": legs.sparse.best, "bm25_upper_bound": legs.sparse.upper_bound}
-    if legs.dense.vector is not None:
+    if legs.dense.asked:
         inputs["cosine"] = candidates.cosine
     if fusion == "convex":
         weight = inputs["sparse_weight"] = _sparse_weight(policy, legs, ask.understood)
