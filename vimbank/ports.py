@@ -190,10 +190,15 @@ class PreparedPatch:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """One cheap read: the newest revision, and the generation, which grows when all indexes must be rebuilt."""
+    """One cheap read: the newest revision, and the generation, which grows when all indexes must be rebuilt.
+
+    ``compacted`` is the revision of the newest deletion whose tombstone was removed: the feed no longer tells of it,
+    so what stands before it may have missed a deletion (``MemoryStore.compacted`` says where).
+    """
 
     revision: int
     generation: int
+    compacted: int = 0
 
 
 class MemoryStore(Protocol):
@@ -243,6 +248,20 @@ class MemoryStore(Protocol):
 
     def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
         """The newest state of each memory written after revision ``after``, by revision, at most ``limit``."""
+        ...
+
+    def compact(self, *, up_to: int, deleted_before: datetime, limit: int) -> int:
+        """Remove up to ``limit`` tombstones of revision <= ``up_to`` from before; how many. History stays as it is.
+
+        A session keeps the tombstone of its highest position, for ``next_position``.
+        """
+        ...
+
+    def compacted(self, partition: Partition) -> int:
+        """The revision of the newest tombstone that was removed from the partition; 0 where none was.
+
+        An index whose cursor is lower must be rebuilt from ``live``.
+        """
         ...
 
     def live(self, partition: Partition, *, batch: int = 5_000) -> Iterable[list[Change]]:
@@ -589,6 +608,17 @@ class JobStore(Protocol):
 
     def cancel(self, job_id: str, *, now: datetime) -> Job:
         """End a queued job, ask a running one to stop; one that has ended stays as it is. Raises NotFound."""
+        ...
+
+    def stale(self, *, sent_before: datetime, lease_s: float, now: datetime) -> Sequence[Job]:
+        """Running jobs whose lease ran out, and queued ones that nobody took up since they were sent, oldest first.
+
+        A time of sending in the future counts as from before: the clock was set back.
+        """
+        ...
+
+    def note_sent(self, job_id: str, *, now: datetime) -> None:
+        """The job was given to a queue (again)."""
         ...
 
     def forget(self, *, finished_before: datetime) -> int:

@@ -1,6 +1,7 @@
 """The record store in plain dicts: the reference for tests and demonstrations. Nothing outlives the process."""
 
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -146,6 +147,8 @@ class InMemoryStore:
         self._generation = 0
         self._log: list[RecallEntry] = []
         self._folded = 0
+        self._compacted: dict[Partition, int] = {}
+        self._id: Final = uuid.uuid4().hex
 
     def close(self) -> None:
         """Nothing to close."""
@@ -218,7 +221,7 @@ class InMemoryStore:
     def state(self) -> StoreState:
         """See ``MemoryStore.state``."""
         with self._lock:
-            return StoreState(self._rows.revision, self._generation)
+            return StoreState(self._rows.revision, self._generation, max(self._compacted.values(), default=0))
 
     def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
         """See ``MemoryStore.changes``."""
@@ -241,6 +244,38 @@ class InMemoryStore:
         gone = memory.state is MemoryState.DELETED
         vector = None if gone else self._rows.vector(memory)
         return Change(memory.revision, memory.partition, memory.id, None if gone else memory, vector, memory.number)
+
+    def compact(self, *, up_to: int, deleted_before: datetime, limit: int) -> int:
+        """See ``MemoryStore.compact``."""
+        with self._lock:
+            rows = self._rows.memories
+            last = self._last_of_sessions()
+            doomed = [
+                each
+                for each in sorted(rows.values(), key=lambda memory: memory.revision)
+                if each.state is MemoryState.DELETED
+                and each.revision <= up_to
+                and each.updated_at < deleted_before
+                and each.number not in last
+            ][:limit]
+            for each in doomed:
+                del rows[each.number]
+                self._compacted[each.partition] = max(self._compacted.get(each.partition, 0), each.revision)
+        return len(doomed)
+
+    def _last_of_sessions(self) -> set[int]:
+        """The numbers of the rows that a session's next position depends on."""
+        last: dict[tuple[Partition, str], tuple[int, int]] = {}
+        for each in self._rows.memories.values():
+            if each.session_id is not None and each.source.position is not None and each.source.parent_id is None:
+                session = (each.partition, each.session_id)
+                last[session] = max(last.get(session, (-1, -1)), (each.source.position, each.number))
+        return {number for _position, number in last.values()}
+
+    def compacted(self, partition: Partition) -> int:
+        """See ``MemoryStore.compacted``."""
+        with self._lock:
+            return self._compacted.get(partition, 0)
 
     def next_position(self, partition: Partition, session_id: str) -> int:
         """See ``MemoryStore.next_position``."""
@@ -353,6 +388,10 @@ class InMemoryStore:
             }
 
     # -- upkeep --
+
+    def store_id(self) -> str:
+        """See ``SqlStore.store_id``."""
+        return self._id
 
     def disk_bytes(self) -> int:
         """None of it is on a disk."""

@@ -37,6 +37,7 @@ from vimbank.store.changes import (
     fold_recalls,
     update_memory,
 )
+from vimbank.store.compaction import compact, compacted_in
 from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import WRITING, disk_bytes, integrity, open_engine, translated
@@ -54,6 +55,7 @@ from vimbank.store.rows import (
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.statements import Statements
 from vimbank.store.tables import LIVE, SCHEMA_VERSION, counter, embeddings, encoders, history, memories
+from vimbank.store.tables import store as identity
 
 __all__ = ["SqlStore"]
 
@@ -187,7 +189,7 @@ class SqlStore:
         """See ``MemoryStore.state``."""
         statement = self._statements.state.sql
         row = self._connections.read(lambda cursor: cursor.execute(statement).fetchone())
-        return StoreState(row[0], row[1])
+        return StoreState(row[0], row[1], row[2])
 
     def changes(self, after: int, *, limit: int, partition: Partition | None = None) -> list[Change]:
         """See ``MemoryStore.changes``."""
@@ -206,6 +208,15 @@ class SqlStore:
             rows = self._statements.live.run(cursor, encoder=self._encoder(cursor), **_in(partition))
             while found := rows.fetchmany(batch):
                 yield [_change(row) for row in found]
+
+    def compact(self, *, up_to: int, deleted_before: datetime, limit: int) -> int:
+        """See ``MemoryStore.compact``."""
+        return self._commits.run(lambda rows: compact(rows, up_to=up_to, deleted_before=deleted_before, limit=limit))
+
+    def compacted(self, partition: Partition) -> int:
+        """See ``MemoryStore.compacted``."""
+        with self._connections.snapshot() as connection:
+            return int(connection.execute(compacted_in(partition)).scalar_one_or_none() or 0)
 
     def next_position(self, partition: Partition, session_id: str) -> int:
         """See ``MemoryStore.next_position``. Positions of segments, which count inside their parent, are left out."""
@@ -340,6 +351,11 @@ class SqlStore:
         return {row.id: load_tokens(row.tokens) for row in rows}
 
     # -- upkeep --
+
+    def store_id(self) -> str:
+        """Who this store is: 32 hexadecimal digits, given when it was made, or migrated from a schema without."""
+        with self._connections.snapshot() as connection:
+            return str(connection.execute(select(identity.c.id)).scalar_one())
 
     def disk_bytes(self) -> int:
         """Bytes that the store takes on the disk."""

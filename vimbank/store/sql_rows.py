@@ -26,6 +26,7 @@ class Counters:
     recall: int
     folded: int
     encoder: int
+    compacted: int
 
 
 class SqlRows:
@@ -51,6 +52,7 @@ class SqlRows:
                 new_recall=counters.recall,
                 new_folded=counters.folded,
                 new_encoder=counters.encoder,
+                new_compacted=counters.compacted,
             )
 
     # -- changes.Rows --

@@ -71,7 +71,7 @@ class Statements:
         )
         numbered = memories.c.number == _given("at_number")
         self.read_counter = compiled(select(counter).with_for_update())
-        self.state = compiled(select(counter.c.revision, counter.c.generation))
+        self.state = compiled(select(counter.c.revision, counter.c.generation, counter.c.compacted))
         self.encoder = compiled(select(counter.c.encoder))
         self.write_counter = compiled(
             update(counter).values(

@@ -26,16 +26,20 @@ from sqlalchemy import (
 __all__ = [
     "LIVE",
     "SCHEMA_VERSION",
+    "compactions",
     "counter",
     "embeddings",
     "encoders",
     "history",
+    "jobs",
+    "leases",
     "memories",
     "metadata",
     "recalls",
+    "store",
 ]
 
-SCHEMA_VERSION: Final = "0001"
+SCHEMA_VERSION: Final = "0002"
 """The newest migration; a store at another one is migrated, or refused when this code does not know it."""
 
 metadata: Final = MetaData()
@@ -55,6 +59,7 @@ counter: Final = Table(
     Column("recall", BigInteger, nullable=False),  # last given to a line of the access log
     Column("folded", BigInteger, nullable=False),  # last line of the access log that was folded in
     Column("encoder", Integer, nullable=False),  # the current encoder, 0: not named yet
+    Column("compacted", BigInteger, nullable=False, server_default="0"),  # newest tombstone that was removed
     comment="Read and written inside each writing transaction, so all sequences are gap-free, in commit order.",
 )
 
@@ -120,6 +125,7 @@ _index("memories_id", "tenant", "id", where=LIVE.text, unique=True)
 _index("memories_key", "tenant", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
 _index("memories_event", "tenant", "event_id", where="event_id IS NOT NULL", unique=True)
 _index("memories_revision", "revision", unique=True)
+_index("memories_tombstones", "revision", where="state = 'deleted'")
 _index("memories_partition_revision", "tenant", "user_id", "bank", "revision")
 _index("memories_partition_state", "tenant", "user_id", "bank", "state", "number")
 _index("memories_content", "content_hash", where="state = 'active'")
@@ -167,4 +173,58 @@ recalls: Final = Table(
     Column("memory_id", String, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("signal", String, nullable=False),
+)
+
+store: Final = Table(
+    "store",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),  # always 1: the table has one row
+    Column("id", String, nullable=False),
+    comment="Who this store is, for ever: indexes outside of it remember whose they are.",
+)
+
+compactions: Final = Table(
+    "compactions",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("user_id", String, nullable=False),
+    Column("bank", String, nullable=False),
+    Column("revision", BigInteger, nullable=False),  # newest tombstone that was removed from the partition
+    PrimaryKeyConstraint("tenant", "user_id", "bank"),
+    comment="An index of the partition that stands before this revision has missed a deletion: it must be rebuilt.",
+)
+
+jobs: Final = Table(
+    "jobs",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("params", Text, nullable=False),
+    Column("queue", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("key", String, unique=True),
+    Column("done", BigInteger, nullable=False),
+    Column("total", BigInteger),
+    Column("message", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("owner", String),
+    Column("lease_until", BigInteger),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("started_at", BigInteger),
+    Column("finished_at", BigInteger),
+    Column("result", Text),
+    Column("error", Text),
+    Column("sent_at", BigInteger, nullable=False),  # when it was last given to a queue
+)
+Index("jobs_state", jobs.c.state, jobs.c.number)
+Index("jobs_name", jobs.c.name, jobs.c.number)
+
+leases: Final = Table(
+    "leases",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("owner", String, nullable=False),
+    Column("until", BigInteger, nullable=False),
 )
