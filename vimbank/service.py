@@ -127,6 +127,7 @@ class Upkeep(MemoryStore, Protocol):
     def counts(self, tenant: str | None = None, user_id: str | None = None) -> Any: ...
     def disk_bytes(self) -> int: ...
     def integrity(self) -> Sequence[str]: ...
+    def store_id(self) -> str: ...
 
 
 class Searcher(Protocol):
@@ -486,6 +487,22 @@ class MemoryService:
             break
         self._use(encoder)
         return ReindexReport(done, former, encoder.identity)
+
+    def compact(self, *, deleted_before: "datetime", up_to: int | None = None, limit: int = 1_000) -> int:
+        """Remove up to ``limit`` tombstones of what was deleted before; how many. 0: none is left.
+
+        Args:    up_to: the revision that every index outside this process has passed; None: there is none.
+                 An in-process index that stands before a removed tombstone rebuilds its partition by itself.
+        """
+        newest = self._store.state().revision
+        return self._store.compact(
+            up_to=newest if up_to is None else min(up_to, newest), deleted_before=deleted_before, limit=limit
+        )
+
+    @property
+    def store(self) -> Upkeep:
+        """The record store, for what the composition root puts beside the service."""
+        return self._store
 
     def ready(self) -> Readiness:
         """Ask every part whether it works; one that does not is named, with what it said."""
