@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Final
 
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.maxsim import pool_tokens
@@ -11,7 +12,6 @@ from vimbank.domain.memory_text import embedding_text
 from vimbank.domain.models import (
     PARENT_KIND,
     SEGMENT_KIND,
-    UNSET,
     Memory,
     MemoryDraft,
     MemoryPatch,
@@ -19,12 +19,20 @@ from vimbank.domain.models import (
     Unset,
     Vector,
 )
+from vimbank.domain.patching import patched
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
 from vimbank.domain.segmentation import segment
 from vimbank.errors import FieldError, InvalidInput, ModelError, VimbankError
 from vimbank.ports import Embedded, Encoder, PreparedDraft, PreparedPatch, TokenEncoder
 
 __all__ = ["Limits", "Preparer"]
+
+# Not what adding alone knows (a vector, an idempotency key), nor the id and time that the memory has by now.
+_AUTHORED: Final = tuple(
+    field.name
+    for field in fields(MemoryDraft)
+    if field.name not in {"id", "created_at", "idempotency_key", "deduplicate", "vector"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,7 @@ class Preparer:
     def patch(self, memory: Memory, patch: MemoryPatch, expected_revision: int | None) -> PreparedPatch:
         """What an update of ``memory`` writes. Raises InvalidInput; ModelError where its text cannot be encoded."""
         patch = self._checked_patch(patch)
-        draft = _patched(memory, patch)
+        draft = _as_draft(patched(memory, patch))
         _check_interval(draft)
         prepared = PreparedPatch(memory.id, patch, content_hash(draft), expected_revision=expected_revision)
         if embedding_text(draft) == embedding_text(memory):
@@ -209,31 +217,9 @@ class Preparer:
         return PreparedDraft(cut.draft, content_hash(cut.draft), cut.tokens, embedding, segments)
 
 
-def _patched(memory: Memory, patch: MemoryPatch) -> MemoryDraft:
-    """The memory after the patch, as its author would give it."""
-
-    def chosen(name: str) -> object:
-        value = getattr(patch, name)
-        return getattr(memory, name) if isinstance(value, Unset) else value
-
-    metadata = dict(memory.metadata)
-    if patch.metadata is not UNSET and not isinstance(patch.metadata, Unset):
-        metadata |= patch.metadata
-    return MemoryDraft(
-        tenant=memory.tenant,
-        user_id=memory.user_id,
-        bank=memory.bank,
-        kind=memory.kind,
-        speaker=memory.speaker,
-        agent_id=memory.agent_id,
-        session_id=memory.session_id,
-        source=memory.source,
-        metadata={key: value for key, value in metadata.items() if value is not None},
-        **{  # type: ignore[arg-type]
-            name: chosen(name)
-            for name in ("text", "title", "event_at", "valid_from", "valid_to", "expires_at", "importance", "pinned")
-        },
-    )
+def _as_draft(memory: Memory) -> MemoryDraft:
+    """The memory as its author would give it now: what the limits and the hash look at."""
+    return MemoryDraft(**{name: getattr(memory, name) for name in _AUTHORED})
 
 
 def _optional_id(value: str | None, field: str) -> str | None:

@@ -6,7 +6,7 @@ A flow decides before it writes: when it raises NotFound or Conflict, nothing ha
 import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -29,6 +29,7 @@ from vimbank.domain.models import (
     Unset,
     Vector,
 )
+from vimbank.domain.patching import patched
 from vimbank.domain.times import format_time, to_micros
 from vimbank.errors import Conflict, NotFound
 from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
@@ -43,7 +44,6 @@ __all__ = [
     "bury",
     "delete_memories",
     "fold_recalls",
-    "patched",
     "recalled",
     "tombstone",
     "update_memory",
@@ -57,7 +57,6 @@ RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
 }
 """How many steps of strength each signal is worth; what weighs nothing is no recall (case 141)."""
 
-_PATCHED: Final = tuple(field.name for field in fields(MemoryPatch) if field.name != "metadata")
 _RECORDED: Final = (
     "kind",
     "title",
@@ -283,15 +282,6 @@ def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: st
         for segment in segments:
             _patch_segment(rows, segment, prepared.patch, actor, now)
     return new
-
-
-def patched(memory: Memory, patch: MemoryPatch) -> Memory:
-    """The memory with the patch's fields; metadata key by key, None removes a key (case 73)."""
-    given: dict[str, Any] = {name: value for name in _PATCHED if (value := getattr(patch, name)) is not UNSET}
-    if not isinstance(patch.metadata, Unset):
-        merged = {**memory.metadata, **patch.metadata}
-        given["metadata"] = {key: value for key, value in merged.items() if value is not None}
-    return replace(memory, **given)
 
 
 def _kind_after(old: Memory, prepared: PreparedPatch) -> str:
