@@ -16,52 +16,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from vimbank.domain.filters import Condition
 from vimbank.domain.models import MemoryDraft, Query
 from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.eval.bench_stack import NEEDS, STACK_BENCHES
 from vimbank.eval.crash import crash_rounds
 from vimbank.eval.machine import describe_machine
+from vimbank.eval.measure import Plan, Row, percentiles
+from vimbank.eval.servers import running_server
 from vimbank.eval.synthetic import Corpus
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
 
-__all__ = ["BENCHES", "Row", "run_benches"]
+__all__ = ["BENCHES", "run_benches"]
 
 _WARM: Final = 50
 _SHARES: Final = {"permille": "0.1 %", "percent": "1 %", "tenth": "10 %", "all": "100 %"}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One figure: ``within`` tells whether it keeps the bar (None: there is no bar)."""
-
-    operation: str
-    figure: float
-    unit: str
-    bar: str
-    within: bool | None
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much to do; ``folder`` holds the data folders that the benches share, ``say`` shows progress."""
-
-    folder: Path
-    say: Callable[[str], None] = print
-    size: int = 100_000
-    searches: int = 500
-    adds: int = 500
-    passages: int = 512
-    rounds: int = 200
 
 
 def run_benches(names: Sequence[str], plan: Plan) -> dict[str, Any]:
@@ -69,13 +45,13 @@ def run_benches(names: Sequence[str], plan: Plan) -> dict[str, Any]:
     rows: list[Row] = []
     for name in names:
         plan.say(f"{name} ...")
-        for row in BENCHES[name](plan):
+        for row in _ALL[name](plan):
             rows.append(row)
             plan.say(f"  {_line(row)}")
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": describe_machine(),
-        "plan": {key: value for key, value in asdict(plan).items() if key not in ("folder", "say")},
+        "plan": {key: value for key, value in asdict(plan).items() if key in _SIZES},
         "rows": [asdict(row) for row in rows],
     }
 
@@ -96,7 +72,7 @@ def search_one_partition(plan: Plan) -> Iterator[Row]:
 def _search(plan: Plan, corpus: Corpus, name: str, *, aim_ms: float) -> Iterator[Row]:
     with _filled(plan, corpus) as service:
         times = _timed(service, corpus.queries(plan.searches + _WARM))
-        p50, p95 = _percentiles(times)
+        p50, p95 = percentiles(times)
         label = f"hybrid search, {name}, {plan.size:,} memories"
         yield Row(label, p50, "ms p50", f"<= {aim_ms:g} ms", p50 <= aim_ms, f"p95 {p95:.2f} ms")
         service.fold_recalls()  # so that the reference ranks by the same recalls
@@ -229,7 +205,7 @@ def http_search(plan: Plan) -> Iterator[Row]:
             drafts = list(corpus.drafts())
             for start in range(0, len(drafts), 1_000):
                 service.add_many(drafts[start : start + 1_000])
-        with _server(Path(folder)) as port, socket.create_connection(("127.0.0.1", port)) as connection:
+        with running_server(Path(folder)) as port, socket.create_connection(("127.0.0.1", port)) as connection:
             for text in queries[:_WARM]:
                 _post_search(connection, corpus.user(0), text + " warm")
             over_http, alone = [], []
@@ -265,6 +241,7 @@ _RESTART: Final = """
 import time
 from pathlib import Path
 import vimbank.wiring, vimbank.eval.bench as bench
+from vimbank.eval.servers import running_server
 from vimbank.eval.synthetic import Corpus
 query = Corpus({size}, users={users}).queries(1)[0]
 started = time.perf_counter()
@@ -320,6 +297,8 @@ BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "help": command_help,
     "crash": crash,
 }
+_ALL: Final = {**BENCHES, **STACK_BENCHES}
+_SIZES: Final = ("size", "searches", "adds", "passages", "rounds")
 
 
 # -- shared ----------------------------------------------------------------------------------------------------
@@ -382,35 +361,8 @@ def _fsync_ms(descriptor: int) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def _percentiles(times: Sequence[float]) -> tuple[float, float]:
-    return float(np.percentile(times, 50)), float(np.percentile(times, 95))
-
-
 def _python(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-
-
-@contextmanager
-def _server(folder: Path) -> Iterator[int]:
-    """A real server on a free port of this machine."""
-    command = [
-        sys.executable,
-        "-m",
-        "vimbank",
-        "serve",
-        "--data",
-        str(folder),
-        "--port",
-        "0",
-        "--allow-anonymous",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            yield int(line.strip().rsplit(":", 1)[1].strip("/"))
-        finally:
-            process.terminate()
 
 
 def _encode_ms(encoder: OnnxEncoder, text: str) -> float:
@@ -497,7 +449,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Measure what VIMBank promises about speed, and write a table, a plot and a JSON result.",
         epilog="Example: scripts/bench search-one-of-many durable-add --size 20000 --out bench-out",
     )
-    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"which: {', '.join(BENCHES)}; none: all")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"which: {', '.join(_ALL)}; none: all of one form")
+    parser.add_argument("--stack", action="store_true", help="the benches of the scaled-out form, on running services")
+    parser.add_argument("--elasticsearch", metavar="URL", help="Elasticsearch for --stack")
+    parser.add_argument("--postgres", metavar="URL", help="PostgreSQL database for --stack, as a SQLAlchemy URL")
+    parser.add_argument("--redis", metavar="URL", help="Redis for --stack")
     parser.add_argument("--out", type=Path, default=Path("bench-out"), help="folder of the results")
     parser.add_argument(
         "--size", type=int, default=Plan(Path()).size, help="memories in the search and restart benches"
@@ -506,13 +462,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=Plan(Path()).rounds, help="kills in the crash bench")
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of the table")
     chosen = parser.parse_args(arguments)
-    unknown = sorted(set(chosen.benches) - set(BENCHES))
+    unknown = sorted(set(chosen.benches) - set(_ALL))
     if unknown:
-        parser.error(f"no bench named {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+        parser.error(f"no bench named {', '.join(unknown)}; there are {', '.join(_ALL)}")
+    names = chosen.benches or list(STACK_BENCHES if chosen.stack else BENCHES)
+    missing = sorted({need for name in names for need in NEEDS.get(name, ()) if getattr(chosen, need) is None})
+    if missing:
+        parser.error(f"these benches need {', '.join(f'--{need} URL' for need in missing)}")
     chosen.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="vimbank-bench-") as folder:
-        plan = Plan(Path(folder), _to_stderr, size=chosen.size, searches=chosen.searches, rounds=chosen.rounds)
-        report = run_benches(chosen.benches or list(BENCHES), plan)
+        plan = Plan(
+            Path(folder),
+            _to_stderr,
+            size=chosen.size,
+            searches=chosen.searches,
+            rounds=chosen.rounds,
+            elasticsearch=chosen.elasticsearch,
+            postgres=chosen.postgres,
+            redis=chosen.redis,
+        )
+        report = run_benches(names, plan)
     (chosen.out / "bench.json").write_text(json.dumps(report, indent=2) + "\n")
     (chosen.out / "bench.md").write_text(_markdown(report))
     _plot(report, chosen.out / "bench.png")
