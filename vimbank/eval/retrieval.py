@@ -20,7 +20,7 @@ from typing import Any, Final, get_args
 
 from tqdm import tqdm
 
-from vimbank.domain.models import FusionName, MemoryDraft, Query, ScoredMemory
+from vimbank.domain.models import SEGMENT_KIND, FusionName, MemoryDraft, Query, ScoredMemory
 from vimbank.errors import InvalidInput, NotFound, VimbankError
 from vimbank.eval.machine import describe_machine
 from vimbank.eval.metrics import all_at_k, any_at_k, mrr, ndcg_at_k, recall_at_k
@@ -195,7 +195,9 @@ def _fusion(name: str) -> FusionName:
 def _ids(results: Sequence[ScoredMemory]) -> list[str]:
     """Ids best first, each once; a segment stands for the memory it was cut from."""
     found = (
-        hit.memory.source.parent_id if hit.memory.kind == "segment" and hit.memory.source.parent_id else hit.memory.id
+        hit.memory.source.parent_id
+        if hit.memory.kind == SEGMENT_KIND and hit.memory.source.parent_id
+        else hit.memory.id
         for hit in results
     )
     return list(dict.fromkeys(found))
