@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_USERS",
+    "MAX_TOP_K",
     "CheckReport",
     "MemoryService",
     "PartitionCheck",
@@ -59,6 +60,7 @@ STRENGTH_STEP: Final = 1.0
 MAX_STRENGTH: Final = 20.0
 
 MAX_TOP_K: Final = 1_000
+"""Most results of a search, and most items of a page."""
 MAX_QUERY_CHARS: Final = 400_000
 _UPDATE_TRIES: Final = 10
 

@@ -16,6 +16,7 @@ from vimbank.domain.times import parse_time
 from vimbank.errors import InvalidInput
 from vimbank.ingestion.dialog import Turn
 from vimbank.ingestion.tasks import TaskRun, TaskStep
+from vimbank.service import MAX_TOP_K
 
 __all__ = [
     "AddOut",
@@ -44,9 +45,6 @@ __all__ = [
     "TaskOut",
     "TurnsIn",
 ]
-
-MAX_TOP_K = 1_000
-MAX_PAGE = 1_000
 
 
 def _instant(value: Any) -> datetime:
@@ -383,7 +381,7 @@ class ListParams(_Params):
     )
     filter: str | None = Field(None, description="A filter as JSON.", examples=['{"topic": "health"}'])
     cursor: str | None = Field(None, description="`next_cursor` of the page before.")
-    limit: int = Field(100, ge=1, le=MAX_PAGE)
+    limit: int = Field(100, ge=1, le=MAX_TOP_K)
 
 
 class ScopeParams(_Params):
