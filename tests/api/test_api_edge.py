@@ -107,6 +107,14 @@ def test_health_and_front_door_need_no_key(client_for: ClientFor) -> None:
     assert client.get("/openapi.json").status_code == client.get("/docs").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready"])
+def test_health_answers_head_as_get_without_a_body(client_for: ClientFor, path: str) -> None:
+    client = client_for("")
+    asked, told = client.head(path), client.get(path)
+    assert (asked.status_code, asked.content) == (200, b"")
+    assert {**asked.headers, "x-request-id": ""} == {**told.headers, "x-request-id": ""}
+
+
 def test_readiness_goes_red_with_the_encoder_and_liveness_does_not(
     client_for: ClientFor, stored: MemoryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,7 @@
-"""Health and the front door: open without a key, as they tell nothing of any memory."""
+"""Health and the front door: open without a key, as they tell nothing of any memory.
+
+Who only watches, such as a load balancer, may ask by HEAD.
+"""
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -22,12 +25,14 @@ async def root() -> Response:
     )
 
 
+@router.head("/health/live", include_in_schema=False)
 @router.get("/health/live", response_model=LiveOut, summary="Is the process alive")
 async def live() -> Response:
     """200 as long as the process answers at all; asks no engine."""
     return answers.json_response({"status": "live"})
 
 
+@router.head("/health/ready", include_in_schema=False)
 @router.get(
     "/health/ready",
     response_model=ReadyOut,
