@@ -29,6 +29,14 @@ def test_a_document_comes_as_a_file(client: TestClient) -> None:
     assert client.get(f"/v1/memories/{answer.json()['id']}").json()["title"] == "rules.md"
 
 
+@pytest.mark.parametrize("sent", ["1767225600", "1767225600000", "2026-01-01T00:00:00Z"])
+def test_a_form_takes_the_times_that_json_takes(client: TestClient, sent: str) -> None:
+    files = {"file": ("rules.md", f"# House rules\n\n{RULES}".encode(), "text/markdown")}
+    answer = client.post("/v1/documents", files=files, data={"user_id": "alice", "created_at": sent})
+    assert answer.status_code == 201, answer.text
+    assert client.get(f"/v1/memories/{answer.json()['id']}").json()["created_at"] == "2026-01-01T00:00:00Z"
+
+
 FILE = {"file": ("a.txt", b"tea", "text/plain")}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vimbank.domain.times import format_time, from_micros, parse_time, to_micros, to_seconds
+from vimbank.domain.times import format_time, from_micros, parse_time, parse_time_text, to_micros, to_seconds
 from vimbank.errors import InvalidInput
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)  # 1767225600 seconds after 1970
@@ -107,3 +107,17 @@ def test_micros_and_text_lose_nothing(moment: datetime) -> None:
 @given(st.integers(-(2**32) * 10**6, 2**32 * 10**6 - 1), st.integers(-(2**32) * 10**6, 2**32 * 10**6 - 1))
 def test_seconds_keep_the_order_to_the_microsecond_until_2106(one: int, other: int) -> None:
     assert (to_seconds(from_micros(one)) < to_seconds(from_micros(other))) == (one < other)
+
+
+@pytest.mark.parametrize(
+    "text", ["1767225600", "1767225600000", "1767225600.0", "2026-01-01", "2026-01-01T09:00+09:00"]
+)
+def test_where_all_is_text_a_number_is_an_epoch(text: str) -> None:
+    assert parse_time_text(text, "created_at") == NEW_YEAR
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "1e300", "soon"])
+def test_text_that_is_no_time_names_its_field(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_time_text(text, "created_at")
+    assert [error.field for error in caught.value.errors] == ["created_at"]

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from vimbank.api.errors import invalid_input
 from vimbank.api.schemas import DocumentIn
+from vimbank.domain.times import parse_time_text
 from vimbank.errors import FieldError, InvalidInput
 from vimbank.service import MemoryService
 
@@ -109,13 +110,15 @@ def _document(value: Any) -> DocumentIn:
 
 
 async def _from_form(form: FormData) -> Upload:
-    """The fields of a form: ``file`` or ``content``, ``metadata`` as JSON, the rest as text."""
+    """The fields of a form: ``file`` or ``content``, ``metadata`` as JSON, a time as in JSON, the rest as text."""
     fields: dict[str, Any] = {name: value for name, value in form.items() if name != "file"}
     for name, value in fields.items():
         if not isinstance(value, str):
             raise InvalidInput.of(name, "must be text; a file goes into the field `file`")
     if "metadata" in fields:
         fields["metadata"] = json_value(fields["metadata"], "metadata")
+    if "created_at" in fields:
+        fields["created_at"] = parse_time_text(fields["created_at"], "created_at")
     file = form.get("file")
     if file is None:
         return Upload(_document(fields))

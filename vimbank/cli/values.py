@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from vimbank.domain.filters import Filter, parse
-from vimbank.domain.times import parse_time
+from vimbank.domain.times import parse_time_text
 from vimbank.errors import InvalidInput
 
 __all__ = ["filter_of", "object_of", "text_of", "time_of"]
@@ -19,13 +19,7 @@ def text_of(argument: str) -> str:
 
 def time_of(value: str | None, field: str) -> datetime | None:
     """A time as ISO 8601 or as epoch seconds or milliseconds (case 103)."""
-    if value is None:
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return parse_time(value, field)
-    return parse_time(int(number) if number.is_integer() else number, field)
+    return None if value is None else parse_time_text(value, field)
 
 
 def object_of(value: str | None, field: str) -> dict[str, Any]:

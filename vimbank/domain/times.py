@@ -10,7 +10,15 @@ from typing import Final
 
 from vimbank.errors import InvalidInput
 
-__all__ = ["MILLISECONDS_FROM", "format_time", "from_micros", "parse_time", "to_micros", "to_seconds"]
+__all__ = [
+    "MILLISECONDS_FROM",
+    "format_time",
+    "from_micros",
+    "parse_time",
+    "parse_time_text",
+    "to_micros",
+    "to_seconds",
+]
 
 MILLISECONDS_FROM: Final = 1e11
 """A number of at least this size is epoch milliseconds: as seconds it would lie past the year 5138."""
@@ -38,6 +46,15 @@ def parse_time(value: object, field: str) -> datetime:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _from_number(value, field)
     raise InvalidInput.of(field, "must be a time: ISO 8601, or epoch seconds or milliseconds")
+
+
+def parse_time_text(text: str, field: str) -> datetime:
+    """``parse_time`` where numbers come as text, too: of a command line, or of a form. Raises InvalidInput."""
+    try:
+        number = float(text)
+    except ValueError:
+        return parse_time(text, field)
+    return parse_time(int(number) if number.is_integer() else number, field)
 
 
 def to_micros(moment: datetime) -> int:

@@ -27,7 +27,7 @@ _FORM_SCHEMA: Final[dict[str, Any]] = {
         "id": {"type": "string"},
         "idempotency_key": {"type": "string"},
         "metadata": {"type": "string", "description": "A JSON object."},
-        "created_at": {"type": "string", "format": "date-time"},
+        "created_at": {"type": "string", "description": "ISO 8601, or epoch seconds or milliseconds."},
     },
 }
 _REQUEST_BODY: Final[dict[str, Any]] = {
