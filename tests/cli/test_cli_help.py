@@ -29,6 +29,15 @@ def test_the_table_tells_what_the_command_is_called(name: str) -> None:
     assert command.name == name
 
 
+def test_every_command_on_memories_takes_the_tenant() -> None:
+    """The others look after the whole folder."""
+    loaded = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
+    without = {
+        name for name, each in loaded.items() if each and "--tenant" not in {o for p in each.params for o in p.opts}
+    }
+    assert without == {"serve", "reindex", "config"}
+
+
 def test_the_help_lists_every_command(vimbank: Vimbank) -> None:
     out = vimbank("--help").out
     assert [line.split()[0] for line in out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()] == list(
