@@ -42,6 +42,7 @@ from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import WRITING, disk_bytes, integrity, open_engine, translated
 from vimbank.store.group_commit import GroupCommit
+from vimbank.store.jobs import SqlJobStore
 from vimbank.store.paging import conditions, cursor_after, number_of
 from vimbank.store.rows import (
     MEMORY_COLUMNS,
@@ -76,6 +77,7 @@ class SqlStore:
         self._connections = Connections(engine)
         self._statements = Statements(engine.dialect)
         self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
+        self.jobs: Final = SqlJobStore(self._commits, self._connections, engine.dialect)
         self._ids = IdSource() if ids is None else ids
         self._weights = recall_weights
         self._claimed: int | None = None  # the encoder that this process said it uses

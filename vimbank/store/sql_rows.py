@@ -156,6 +156,10 @@ class SqlRows:
     def add_encoder(self, number: int, identity: str) -> None:
         self._statements.insert_encoder.run(self._cursor, number=number, identity=identity)
 
+    def run(self, statement: Statement, **values: Any) -> Any:
+        """Run a statement that another part of the store keeps; the cursor."""
+        return statement.run(self._cursor, **values)
+
     def all(self, clause: ClauseElement, *, fetch: bool = True) -> list[Any]:
         """Run a statement that is not worth keeping; its rows."""
         cursor = self._statements.of(clause).run(self._cursor)

@@ -29,7 +29,8 @@ class Statement:
         compiled = cast(SQLCompiler, clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
         self.sql = str(compiled)
         self._names: list[str] | None = compiled.positiontup
-        self._fixed = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+        given = {name for name, bind in compiled.binds.items() if bind.required}
+        self._fixed = {name: value for name, value in compiled.params.items() if name not in given}
 
     def bind(self, values: Mapping[str, Any]) -> Any:
         """The parameters as the driver takes them."""

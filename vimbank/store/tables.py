@@ -197,7 +197,7 @@ compactions: Final = Table(
 jobs: Final = Table(
     "jobs",
     metadata,
-    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("id", String, nullable=False, unique=True),
     Column("name", String, nullable=False),
     Column("params", Text, nullable=False),

@@ -52,7 +52,7 @@ def _create_compactions() -> None:
 def _create_jobs() -> None:
     op.create_table(
         "jobs",
-        sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+        sa.Column("number", _NUMBER, primary_key=True, autoincrement=False),
         sa.Column("id", sa.String, nullable=False, unique=True),
         sa.Column("name", sa.String, nullable=False),
         sa.Column("params", sa.Text, nullable=False),
