@@ -15,9 +15,9 @@ from fastapi.testclient import TestClient
 from vimbank import MemoryService
 from vimbank.api.app import create_app
 from vimbank.cli.main import cli
-from vimbank.cli.records import history_record, memory_record, page_record, recall_record
 from vimbank.domain.filters import parse
 from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, Query, Scope
+from vimbank.domain.records import history_record, memory_record, page_record, plain, recall_record
 from vimbank.domain.times import parse_time
 from vimbank.errors import Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.settings import Settings
@@ -81,18 +81,18 @@ class PythonDoor:
         return {"id": result.id, "revision": result.revision, "duplicate": result.duplicate}
 
     def get(self, id: str) -> dict[str, Any]:
-        return memory_record(self._do(lambda: self._service.get(TENANT, id)))
+        return plain(memory_record(self._do(lambda: self._service.get(TENANT, id))))  # type: ignore[no-any-return]
 
     def listing(self, **params: Any) -> dict[str, Any]:
-        return page_record(self._do(lambda: self._service.list(ListQuery(tenant=TENANT, **_filtered(params)))))
+        return plain(page_record(self._do(lambda: self._service.list(ListQuery(tenant=TENANT, **_filtered(params))))))  # type: ignore[no-any-return]
 
     def search(self, query: str, **fields: Any) -> list[dict[str, Any]]:
         fields = {"user_id": "alice", **fields}
         request = self._do(lambda: Query(tenant=TENANT, text=query, **_times(_filtered(fields))))
-        return recall_record(self._do(lambda: self._service.search(request)))["results"]  # type: ignore[no-any-return]
+        return plain(recall_record(self._do(lambda: self._service.search(request)))["results"])  # type: ignore[no-any-return]
 
     def update(self, id: str, **fields: Any) -> dict[str, Any]:
-        return memory_record(self._do(lambda: self._service.update(TENANT, id, MemoryPatch(**_times(fields)))))
+        return plain(memory_record(self._do(lambda: self._service.update(TENANT, id, MemoryPatch(**_times(fields))))))  # type: ignore[no-any-return]
 
     def delete(self, id: str) -> None:
         self._do(lambda: self._service.delete(TENANT, id))
@@ -101,7 +101,7 @@ class PythonDoor:
         return self._do(lambda: self._service.delete_all(Scope(TENANT, **{"user_id": "", **scope})))  # type: ignore[no-any-return]
 
     def history(self, id: str) -> list[dict[str, Any]]:
-        return history_record(id, self._do(lambda: self._service.history(TENANT, id)))["items"]  # type: ignore[no-any-return]
+        return plain(history_record(id, self._do(lambda: self._service.history(TENANT, id)))["items"])  # type: ignore[no-any-return]
 
     def close(self) -> None:
         self._service.close()

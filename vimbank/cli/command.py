@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import click
 
 from vimbank.cli.failures import JSON_REQUESTED
+from vimbank.domain.records import plain
 from vimbank.observability.logs import set_up_logging
 from vimbank.settings import Settings, load_settings
 
@@ -83,4 +84,4 @@ def _common_options(tenant: bool) -> list[Callable[..., Any]]:
 def dump_json(document: Any) -> str:
     """``document`` as indented JSON that the terminal's encoding can hold."""
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    return json.dumps(document, indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)
+    return json.dumps(plain(document), indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -11,9 +12,9 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.records import plain
 from vimbank.cli.render import table
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.records import plain
 from vimbank.settings import BankSettings, Settings, variable_name
 
 __all__ = ["SettingRow", "bank_rows", "config", "markdown_tables", "setting_rows"]
@@ -69,6 +70,8 @@ def _rows(path: tuple[str, ...], model: BaseModel, defaults: BaseModel) -> Itera
 def _shown(value: Any) -> Any:
     if isinstance(value, SecretStr):
         return MASK
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, BaseModel):
         return {name: _shown(item) for name, item in value}
     if isinstance(value, tuple):

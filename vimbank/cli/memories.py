@@ -8,11 +8,11 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.records import history_record, memory_record, page_record, plain
 from vimbank.cli.render import render_history, render_memory, render_page
 from vimbank.cli.values import filter_of, object_of, text_of, time_of
 from vimbank.domain.filters import Filter
 from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, MemoryState, Scope, Signal
+from vimbank.domain.records import history_record, memory_record, page_record, plain
 from vimbank.errors import NotFound
 from vimbank.service import MemoryService
 from vimbank.wiring import open_service

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from vimbank.cli.records import memory_record, plain
 from vimbank.domain.models import Explanation, HistoryEntry, Memory, Page, Recall
+from vimbank.domain.records import memory_record, plain
 
 __all__ = ["first_line", "render_history", "render_memory", "render_page", "render_recall", "render_record", "table"]
 
@@ -92,7 +92,7 @@ def render_page(page: Page, *, width: int) -> str:
 
 def render_memory(memory: Memory) -> str:
     """One memory: its fields, then the whole text."""
-    record = memory_record(memory)
+    record = plain(memory_record(memory))
     text = record.pop("text")
     return f"{render_record(record)}\n\n{text}"
 

@@ -6,10 +6,10 @@ import click
 
 from vimbank.cli.command import Call, command
 from vimbank.cli.memories import width
-from vimbank.cli.records import recall_record
 from vimbank.cli.render import render_recall
 from vimbank.cli.values import filter_of, text_of, time_of
 from vimbank.domain.models import FusionName, Query
+from vimbank.domain.records import recall_record
 from vimbank.wiring import open_service
 
 __all__ = ["search"]

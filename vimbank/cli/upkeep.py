@@ -6,8 +6,8 @@ import click
 
 from vimbank.cli.command import Call, command
 from vimbank.cli.progress import progress
-from vimbank.cli.records import plain
 from vimbank.cli.render import render_record, table
+from vimbank.domain.records import plain
 from vimbank.wiring import open_encoder, open_service
 
 __all__ = ["check", "reindex", "stats"]

@@ -5,11 +5,12 @@ from typing import Any, Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import Document, JsonRoute, Service
 from vimbank.api.routes.responses import BODY
 from vimbank.api.schemas import AddOut, DocumentIn
+from vimbank.domain.records import added_record
 
 __all__ = ["router"]
 
@@ -68,4 +69,4 @@ def add_document(caller: Writer, document: Document, service: Service) -> Respon
         created_at=fields.created_at,
         actor=caller.actor,
     )
-    return answers.json_response(answers.added(result), 201)
+    return json_response(added_record(result), 201)

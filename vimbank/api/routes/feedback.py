@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import BODY, ONE
@@ -19,4 +19,4 @@ router = APIRouter(tags=["feedback"], route_class=JsonRoute)
 def feedback(body: FeedbackIn, service: Service, caller: Writer) -> Response:
     """`used` counts more than having been returned; durable when this answers."""
     service.feedback(caller.tenant, body.id, Signal(body.signal))
-    return answers.json_response({"id": body.id, "signal": body.signal})
+    return json_response({"id": body.id, "signal": body.signal})

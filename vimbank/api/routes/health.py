@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 import vimbank
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.requests import Service
 from vimbank.api.routes.responses import problems
 from vimbank.api.schemas import LiveOut, ReadyOut, RootOut
@@ -20,7 +20,7 @@ router = APIRouter(tags=["health"], responses=problems(500))
 @router.get("/", response_model=RootOut, summary="Where to go from here")
 async def root() -> Response:
     """Name, version and the way to the documentation."""
-    return answers.json_response(
+    return json_response(
         {"name": "vimbank", "version": vimbank.__version__, "docs": "/docs", "openapi": "/openapi.json"}
     )
 
@@ -29,7 +29,7 @@ async def root() -> Response:
 @router.get("/health/live", response_model=LiveOut, summary="Is the process alive")
 async def live() -> Response:
     """200 as long as the process answers at all; asks no engine."""
-    return answers.json_response({"status": "live"})
+    return json_response({"status": "live"})
 
 
 @router.head("/health/ready", include_in_schema=False)
@@ -43,4 +43,4 @@ def ready(service: Service) -> Response:
     """200 when every part can serve, else 503; `components` names each."""
     readiness = service.ready()
     answer = {"status": "ready" if readiness.ok else "not ready", "components": dict(readiness.components)}
-    return answers.json_response(answer, 200 if readiness.ok else 503)
+    return json_response(answer, 200 if readiness.ok else 503)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Admin, Caller, Reader, Role, Writer
 from vimbank.api.errors import invalid_input, problem_of
 from vimbank.api.requests import JsonRoute, MemoryIdPath, Service, json_value
@@ -26,6 +26,7 @@ from vimbank.api.schemas import (
 )
 from vimbank.domain import filters
 from vimbank.domain.models import AddResult, ListQuery, MemoryDraft, MemoryState, Scope
+from vimbank.domain.records import added_record, history_record, memory_record, page_record
 from vimbank.errors import InvalidInput, VimbankError
 
 __all__ = ["router"]
@@ -37,7 +38,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=JsonRou
 def add(body: MemoryIn, service: Service, caller: Writer) -> Response:
     """Stored durably when this answers, and found by the next search. A repeat is told by `duplicate`."""
     result = service.add(body.draft(caller.tenant), actor=caller.actor)
-    return answers.json_response(answers.added(result), 201)
+    return json_response(added_record(result), 201)
 
 
 @router.post("/batch", response_model=BatchOut, responses=BODY, summary="Add many memories")
@@ -47,7 +48,7 @@ def add_batch(body: BatchIn, service: Service, caller: Writer) -> Response:
     good = [draft for draft in drafts if isinstance(draft, MemoryDraft)]
     stored = iter(service.add_many(good, actor=caller.actor) if good else ())
     results = [next(stored) if isinstance(draft, MemoryDraft) else draft for draft in drafts]
-    return answers.json_response(batch_answer(results))
+    return json_response(batch_answer(results))
 
 
 @router.get("", response_model=PageOut, responses=PLAIN, summary="List memories")
@@ -68,27 +69,27 @@ def list_memories(params: Annotated[ListParams, Query()], service: Service, call
         cursor=params.cursor,
         limit=params.limit,
     )
-    return answers.json_response(answers.listing(service.list(query)))
+    return json_response(page_record(service.list(query)))
 
 
 @router.delete("", response_model=DeletedOut, responses=PLAIN, summary="Delete all memories of a user")
 def delete_all(params: Annotated[ScopeParams, Query()], service: Service, caller: Admin) -> Response:
     """Of the user that is named, in the bank, session or agent that is named."""
     scope = Scope(caller.tenant, params.user_id, params.bank, params.agent_id, params.session_id)
-    return answers.json_response({"deleted": service.delete_all(scope, actor=caller.actor)})
+    return json_response({"deleted": service.delete_all(scope, actor=caller.actor)})
 
 
 # Before the routes of `{id:path}`, which would take «history» for a part of the id; no id ends in it.
 @router.get("/{id:path}/history", response_model=HistoryOut, responses=ONE, summary="A memory's past")
 def history(memory_id: MemoryIdPath, service: Service, caller: Reader) -> Response:
     """Every change, oldest first, also of a memory that was deleted."""
-    return answers.json_response(answers.history(memory_id, service.history(caller.tenant, memory_id)))
+    return json_response(history_record(memory_id, service.history(caller.tenant, memory_id)))
 
 
 @router.get("/{id:path}", response_model=MemoryOut, responses=ONE, summary="Read a memory")
 def get(memory_id: MemoryIdPath, service: Service, caller: Reader) -> Response:
     """The memory as it stands; of a long text the whole document."""
-    return answers.json_response(answers.memory(service.get(caller.tenant, memory_id)))
+    return json_response(memory_record(service.get(caller.tenant, memory_id)))
 
 
 @router.patch("/{id:path}", response_model=MemoryOut, responses=BODY | ONE, summary="Change a memory")
@@ -97,20 +98,20 @@ def update(memory_id: MemoryIdPath, body: PatchIn, service: Service, caller: Wri
     changed = service.update(
         caller.tenant, memory_id, body.patch(), expected_revision=body.expected_revision, actor=caller.actor
     )
-    return answers.json_response(answers.memory(changed))
+    return json_response(memory_record(changed))
 
 
 @router.delete("/{id:path}", response_model=DeletedOut, responses=ONE, summary="Delete a memory")
 def delete(memory_id: MemoryIdPath, service: Service, caller: Writer) -> Response:
     """Gone from every search at once; its history stays until the user is erased."""
     service.delete(caller.tenant, memory_id, actor=caller.actor)
-    return answers.json_response({"deleted": 1})
+    return json_response({"deleted": 1})
 
 
 def batch_answer(results: list[AddResult | VimbankError]) -> dict[str, Any]:
     """``BatchOut`` of one result an item."""
     shown = [
-        answers.added(result) if isinstance(result, AddResult) else {"error": problem_of(result)} for result in results
+        added_record(result) if isinstance(result, AddResult) else {"error": problem_of(result)} for result in results
     ]
     return {"results": shown, "failed": sum(not isinstance(result, AddResult) for result in results)}
 

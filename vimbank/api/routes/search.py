@@ -3,13 +3,14 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Reader, Role
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN, problems
 from vimbank.api.schemas import SearchIn, SearchOut
 from vimbank.domain import filters
 from vimbank.domain.models import Query
+from vimbank.domain.records import recall_record
 from vimbank.service import ALL_USERS
 
 __all__ = ["router"]
@@ -43,6 +44,6 @@ def search(body: SearchIn, service: Service, caller: Reader) -> Response:
         consistency=body.consistency,
     )
     recall = service.search(query)
-    answer = answers.json_response(answers.recall(recall))
+    answer = json_response(recall_record(recall))
     answer.headers["Server-Timing"] = f"encode;dur={recall.encode_ms:.3f}, total;dur={recall.took_ms:.3f}"
     return answer

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service, SessionIdPath
 from vimbank.api.routes.memories import batch_answer
@@ -29,4 +29,4 @@ def add_turns(session_id: SessionIdPath, body: TurnsIn, service: Service, caller
         bank=body.bank,
         actor=caller.actor,
     )
-    return answers.json_response(batch_answer(results))
+    return json_response(batch_answer(results))

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Reader, Role
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN
@@ -22,4 +22,4 @@ def stats(params: Annotated[StatsParams, Query()], service: Service, caller: Rea
     """How many memories there are, in which bank and state; exact, whatever their number (case 138)."""
     if params.user_id is None:
         caller.require(Role.ADMIN)
-    return answers.json_response(asdict(service.stats(caller.tenant, params.user_id)))
+    return json_response(asdict(service.stats(caller.tenant, params.user_id)))

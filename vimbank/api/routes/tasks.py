@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from vimbank.api import answers
+from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.memories import batch_answer
@@ -23,4 +23,4 @@ def add_task(body: TaskIn, service: Service, caller: Writer) -> Response:
     run = results[0]
     if not isinstance(run, AddResult):
         raise run
-    return answers.json_response({"id": run.id, **batch_answer(results)}, 201)
+    return json_response({"id": run.id, **batch_answer(results)}, 201)
