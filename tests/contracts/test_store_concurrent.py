@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.backends import SHARED, new_url
+from tests.contracts.postgres import new_database
 from tests.contracts.store_data import ALICE, FEB, JAN, add_one, patch, prepared
 from vimbank.domain.models import AddResult, ListQuery, RecallEntry
 from vimbank.errors import Conflict, NotFound
@@ -25,9 +27,19 @@ store.close()
 """
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'store.db'}"
+@pytest.fixture(params=SHARED)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return new_url(request.param, tmp_path)
+
+
+@pytest.fixture(params=SHARED)
+def new(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where no store is yet."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture
@@ -58,12 +70,12 @@ def test_cases_117_and_118_eight_threads(store: SqlStore) -> None:
     check_whole(store, ids)
 
 
-def test_case_117_four_processes_on_a_new_file(url: str) -> None:
-    command = [sys.executable, "-W", "error", "-c", WRITER, url]
+def test_case_117_four_processes_begin_at_once_where_no_store_is_yet(new: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", WRITER, new]
     writers = [subprocess.Popen([*command, str(name)], stdout=subprocess.PIPE, text=True) for name in range(4)]
     outputs = [writer.communicate(timeout=120)[0] for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 4
-    store = SqlStore.open(url)
+    store = SqlStore.open(new)
     check_whole(store, [name for output in outputs for name in output.split()])
     store.close()
 

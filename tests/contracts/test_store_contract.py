@@ -1,6 +1,5 @@
 """The contract of MemoryStore and AccessLog, over every store."""
 
-import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.contracts.backends import EVERY, Store, opened
 from tests.contracts.store_data import (
     ALICE,
     APR,
@@ -37,28 +37,12 @@ from vimbank.domain.models import (
 )
 from vimbank.errors import ConfigError, Conflict, InvalidInput, NotFound
 from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, StoreState
-from vimbank.store.in_memory import InMemoryStore
-from vimbank.store.sql import SqlStore
-
-Store = SqlStore | InMemoryStore
 
 
-@pytest.fixture(scope="module")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("store") / "empty.db"
-    SqlStore.open(f"sqlite:///{path}").close()
-    return path
-
-
-@pytest.fixture(params=["in_memory", "sqlite"])
-def store(request: pytest.FixtureRequest, empty_database: Path, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "in_memory":
-        yield InMemoryStore()
-        return
-    shutil.copy(empty_database, tmp_path / "store.db")
-    opened = SqlStore.open(f"sqlite:///{tmp_path / 'store.db'}")
-    yield opened
-    opened.close()
+@pytest.fixture(params=EVERY)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with opened(request.param, tmp_path) as store:
+        yield store
 
 
 class TestAdd:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.contracts.backends import new_url
 from tests.contracts.store_data import JAN, patch, prepared
 from vimbank.domain.models import AddResult, ListQuery, Memory, Partition, RecallEntry, Scope, Signal, Source
 from vimbank.errors import VimbankError
@@ -32,13 +33,12 @@ METADATA = st.dictionaries(st.sampled_from(["a", "b"]), st.one_of(st.none(), st.
 class Machine(RuleBasedStateMachine):
     """Drives both stores; ``ids`` are all that ever were."""
 
-    template: ClassVar[Path]
+    backend: ClassVar[str]
 
     @initialize()
     def open(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(dir=self.template.parent))
-        path = shutil.copy(self.template, self.folder / "store.db")
-        engine = open_engine(f"sqlite:///{path}", busy_timeout_s=5)
+        self.folder = Path(tempfile.mkdtemp(prefix="vimbank-machine-"))
+        engine = open_engine(new_url(self.backend, self.folder), busy_timeout_s=5)
         self.sql = SqlStore(engine, ids=IdSource(lambda _bits: 0))
         self.reference = InMemoryStore(ids=IdSource(lambda _bits: 0))
         self.now = JAN
@@ -164,13 +164,20 @@ def plain(vector: Any) -> Any:
     return None if vector is None else vector.tolist()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def template(tmp_path_factory: pytest.TempPathFactory) -> None:
-    Machine.template = tmp_path_factory.mktemp("machine") / "empty.db"
-    SqlStore.open(f"sqlite:///{Machine.template}").close()
+class OnSQLite(Machine):
+    """A file an example."""
+
+    backend = "sqlite"
 
 
-TestMachine = Machine.TestCase
-TestMachine.settings = settings(
-    max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
-)
+class OnPostgreSQL(Machine):
+    """One database, emptied for each example."""
+
+    backend = "postgresql"
+
+
+SETTINGS = settings(max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck))
+TestSQLite = OnSQLite.TestCase
+TestSQLite.settings = SETTINGS
+TestPostgreSQL = pytest.mark.services(OnPostgreSQL.TestCase)
+TestPostgreSQL.settings = SETTINGS

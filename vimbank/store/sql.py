@@ -1,12 +1,11 @@
-"""The record store on SQLAlchemy Core: MemoryStore and AccessLog on SQLite (architecture.md 3)."""
+"""The record store on SQLAlchemy Core: MemoryStore and AccessLog on SQLite and PostgreSQL (architecture.md 3)."""
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, inspect, select, text
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
 
 from vimbank.domain.filters import Filter, matches
 from vimbank.domain.models import (
@@ -40,7 +39,7 @@ from vimbank.store.changes import (
 from vimbank.store.compaction import compact, compacted_in
 from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
-from vimbank.store.engine import WRITING, disk_bytes, integrity, open_engine, translated
+from vimbank.store.engine import cursor_of, disk_bytes, integrity, open_engine, streaming, translated
 from vimbank.store.group_commit import GroupCommit
 from vimbank.store.jobs import SqlJobStore
 from vimbank.store.paging import conditions, cursor_after, number_of
@@ -53,9 +52,10 @@ from vimbank.store.rows import (
     memory_from_row,
     record_from_row,
 )
+from vimbank.store.schema import ensure
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.statements import Statements
-from vimbank.store.tables import LIVE, SCHEMA_VERSION, counter, embeddings, encoders, history, memories
+from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories
 from vimbank.store.tables import store as identity
 
 __all__ = ["SqlStore"]
@@ -65,7 +65,7 @@ _IDS_AT_A_TIME: Final = 512
 
 
 class SqlStore:
-    """``MemoryStore`` and ``AccessLog``. Thread-safe; several processes may open one SQLite file.
+    """``MemoryStore`` and ``AccessLog``. Thread-safe; several processes may open one SQLite file or one database.
 
     Beyond the ports: which encoder the store belongs to, its change online, token vectors, counts, soundness.
     """
@@ -74,6 +74,7 @@ class SqlStore:
         self, engine: Engine, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS, ids: IdSource | None = None
     ) -> None:
         """On an engine whose schema is the newest; ``open`` is the usual way."""
+        self._engine = engine
         self._connections = Connections(engine)
         self._statements = Statements(engine.dialect)
         self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
@@ -88,18 +89,18 @@ class SqlStore:
     ) -> "SqlStore":
         """Open a store, made or migrated where need be.
 
-        Args:    url: SQLAlchemy URL, ``sqlite:////absolute/path`` or ``sqlite:///relative/path``.
+        Args:    url: SQLAlchemy URL: ``sqlite:////absolute/path``, ``sqlite:///relative/path`` or
+                 ``postgresql+psycopg://user@host/database`` (``postgresql://`` and ``postgres://`` mean the same).
                  busy_timeout_s: how long a write waits for another process, seconds.
         Raises:  ConfigError: unusable URL, or a schema newer than this code. BackendUnavailable, BackendRejected.
         """
         engine = open_engine(url, busy_timeout_s=busy_timeout_s)
-        with translated():
-            _ensure_schema(engine)
+        ensure(engine)
         return cls(engine, recall_weights=recall_weights)
 
     def close(self) -> None:
         """Close all connections; later calls raise BackendRejected."""
-        with translated():
+        with translated(self._engine):
             self._connections.close()
 
     # -- writes --
@@ -200,16 +201,17 @@ class SqlStore:
             values |= _in(partition)
         statement = self._statements.changes if partition is None else self._statements.partition_changes
         with self._connections.snapshot() as connection:
-            cursor = connection.connection.cursor()
+            cursor = cursor_of(connection)
             return [_change(row) for row in statement.run(cursor, encoder=self._encoder(cursor), **values).fetchall()]
 
     def live(self, partition: Partition, *, batch: int = 5_000) -> Iterator[list[Change]]:
         """See ``MemoryStore.live``. The moment is that of the first batch."""
         with self._connections.snapshot() as connection:
-            cursor = connection.connection.cursor()
-            rows = self._statements.live.run(cursor, encoder=self._encoder(cursor), **_in(partition))
-            while found := rows.fetchmany(batch):
-                yield [_change(row) for row in found]
+            encoder = self._encoder(cursor_of(connection))
+            with streaming(connection) as cursor:
+                rows = self._statements.live.run(cursor, encoder=encoder, **_in(partition))
+                while found := rows.fetchmany(batch):
+                    yield [_change(row) for row in found]
 
     def compact(self, *, up_to: int, deleted_before: datetime, limit: int) -> int:
         """See ``MemoryStore.compact``."""
@@ -256,7 +258,7 @@ class SqlStore:
             .order_by(history.c.revision)
         )
         with self._connections.snapshot() as connection:
-            cursor = connection.connection.cursor()
+            cursor = cursor_of(connection)
             encoder = self._encoder(cursor)
             records = [record_from_row(row, encoder) for row in connection.execute(later)]
             rows = self._statements.standing.run(cursor, encoder=encoder, **_in(partition)).fetchall()
@@ -361,12 +363,12 @@ class SqlStore:
 
     def disk_bytes(self) -> int:
         """Bytes that the store takes on the disk."""
-        with self._connections.reading() as connection:
+        with self._connections.snapshot() as connection:
             return disk_bytes(connection)
 
     def integrity(self) -> list[str]:
         """What the engine finds wrong with its file; [] when it is sound. Reads all of it."""
-        with self._connections.reading() as connection:
+        with self._connections.snapshot() as connection:
             return integrity(connection)
 
     # -- inside --
@@ -387,24 +389,6 @@ class SqlStore:
     def _check_encoder(self, current: int) -> None:
         if self._claimed is not None and self._claimed != current:
             raise ConfigError(reencoding.STALE)
-
-
-def _ensure_schema(engine: Engine) -> None:
-    with engine.connect() as connection:
-        if _schema(connection) == SCHEMA_VERSION:
-            return
-    migrate = importlib.import_module("vimbank.store.migrate")  # Alembic takes longer to load than all of the store
-    with engine.connect().execution_options(**WRITING) as connection, connection.begin():
-        found = _schema(connection)  # again: another process may have been quicker
-        if found != SCHEMA_VERSION:
-            migrate.upgrade(connection, found)
-
-
-def _schema(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
-    return found
 
 
 def _in(partition: Partition) -> dict[str, str]:
