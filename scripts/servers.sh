@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Sourced by the scripts beside it: starts Redis and PostgreSQL from Debian's binaries, on loopback, in a folder.
 # Expects `set -euo pipefail`, $folder (absolute), and `launch NAME COMMAND...` of the script that sources it: it runs
-# the command in the background, writes its output to $folder/NAME.log and its process id to $folder/NAME.pid.
+# the command in the background, writes its output to $folder/NAME.log and its process id to $folder/NAME.pid. $guard
+# is what it puts before a command; a change of user loses it, so it stands behind that once more.
 # Nothing here may run in a subshell: a server belongs to the shell that started it. Results are in variables.
 
 # A port of loopback that nobody listens on, in $port.
@@ -77,7 +78,7 @@ start_postgres() {
   fi
   free_port
   postgres_url=postgresql+psycopg://vimbank@127.0.0.1:$port/vimbank
-  launch postgres "${as[@]}" "$postgres_bin/postgres" -D "$data" -p "$port" -c listen_addresses=127.0.0.1 \
+  launch postgres "${as[@]}" "${guard[@]}" "$postgres_bin/postgres" -D "$data" -p "$port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= "$@"
   wait_until 30 postgres "$postgres_bin/pg_isready" -q -h 127.0.0.1 -p "$port" -U vimbank -d postgres
   if [ -z "$("$postgres_bin/psql" -h 127.0.0.1 -p "$port" -U vimbank -d postgres -Atc \
