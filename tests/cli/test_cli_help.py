@@ -32,6 +32,7 @@ def test_the_table_tells_what_the_command_is_called(name: str) -> None:
 def test_every_command_on_memories_takes_the_tenant() -> None:
     """The others look after the whole folder."""
     loaded = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
+    loaded = {name: each for name, each in loaded.items() if not isinstance(each, click.Group)}
     without = {
         name for name, each in loaded.items() if each and "--tenant" not in {o for p in each.params for o in p.opts}
     }

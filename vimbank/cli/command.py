@@ -3,7 +3,7 @@
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from vimbank.domain.records import plain
 from vimbank.observability.logs import set_up_logging
 from vimbank.settings import Settings, load_settings
 
-__all__ = ["Call", "command", "dump_json"]
+__all__ = ["Call", "command", "dump_json", "group"]
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], click.Command]
 
@@ -63,6 +63,19 @@ def command(name: str, *, example: str, tenant: bool = True) -> Decorator:
         return click.command(name, epilog=f"\b\nExample:\n  {example}")(decorated)
 
     return decorate
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+
+def group(name: str, commands: Sequence[click.Command], *, summary: str, example: str) -> click.Group:
+    """A command of commands, which its help lists in this order; each was made by ``command``."""
+    note = "Each of them takes --json, --data DIR and -v, --verbose."
+    return _Group(
+        name, {str(each.name): each for each in commands}, help=summary, epilog=f"{note}\n\n\b\nExample:\n  {example}"
+    )
 
 
 def _common_options(tenant: bool) -> list[Callable[..., Any]]:
