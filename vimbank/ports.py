@@ -611,9 +611,10 @@ class JobStore(Protocol):
         ...
 
     def stale(self, *, sent_before: datetime, lease_s: float, now: datetime) -> Sequence[Job]:
-        """Running jobs whose lease ran out, and queued ones that nobody took up since they were sent, oldest first.
+        """Queued jobs last sent before ``sent_before``, and running ones whose lease ran out, oldest first.
 
-        A time of sending in the future counts as from before: the clock was set back.
+        A running one is left out for ``lease_s`` after it was sent. A time of sending in the future counts as long
+        ago: the clock was set back.
         """
         ...
 

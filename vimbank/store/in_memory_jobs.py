@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
@@ -99,11 +99,13 @@ class InMemoryJobStore:
 
     def stale(self, *, sent_before: datetime, lease_s: float, now: datetime) -> Sequence[Job]:
         """See ``JobStore.stale``."""
+        since = {
+            JobState.QUEUED: sent_before,
+            JobState.RUNNING: now - timedelta(seconds=lease_s) + timedelta.resolution,
+        }
         with self._lock:
             waiting = [job for job in self._jobs.values() if job_changes.waits(job, lease_s=lease_s, now=now)]
-            return [
-                job for job in waiting if job.state is JobState.RUNNING or not sent_before <= self._sent[job.id] <= now
-            ]
+            return [job for job in waiting if not since[job.state] <= self._sent[job.id] <= now]
 
     def note_sent(self, job_id: str, *, now: datetime) -> None:
         """See ``JobStore.note_sent``."""

@@ -151,13 +151,14 @@ class SqlJobStore:
     def stale(self, *, sent_before: datetime, lease_s: float, now: datetime) -> Sequence[Job]:
         """See ``JobStore.stale``."""
         earliest, latest = to_micros(sent_before), to_micros(now)
+        patient = latest - round(lease_s * 1e6) + 1
         rows = self._connections.read(lambda cursor: self._statements.waiting.run(cursor).fetchall())
         found = ((_job(row), row[-1]) for row in rows)
         return [
             job
             for job, sent_at in found
             if job_changes.waits(job, lease_s=lease_s, now=now)
-            and (job.state is JobState.RUNNING or not earliest <= sent_at <= latest)
+            and not (patient if job.state is JobState.RUNNING else earliest) <= sent_at <= latest
         ]
 
     def note_sent(self, job_id: str, *, now: datetime) -> None:

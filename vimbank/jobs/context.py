@@ -1,0 +1,56 @@
+"""What a job is given to work with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from vimbank.jobs.pulse import Pulse
+from vimbank.ports import Clock, Encoder, JobStore
+from vimbank.service import MemoryService
+
+__all__ = ["JobContext", "RemoteFollowing", "Surroundings"]
+
+
+class RemoteFollowing(Protocol):
+    """Brings the indexes outside this process up to the store."""
+
+    def catch_up(self) -> Mapping[str, int]:
+        """Apply what is missing; the cursor that each index reached, by its name. Raises BackendUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process has for all its jobs.
+
+    ``encoder`` opens the encoder of a kind, None: the one in the settings. ``keep_days``: how long ended jobs and
+    the tombstones of deleted memories stay.
+    """
+
+    service: MemoryService
+    store: JobStore
+    clock: Clock
+    encoder: Callable[[str | None], Encoder]
+    remotes: Sequence[RemoteFollowing]
+    keep_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """One run's means. A job works in small batches and calls ``check`` between two of them."""
+
+    around: Surroundings
+    pulse: Pulse
+
+    @property
+    def service(self) -> MemoryService:
+        """The service to work on."""
+        return self.around.service
+
+    def report(self, done: int, total: int | None = None, message: str = "") -> None:
+        """Note how far the job is; a few of them a second reach the store."""
+        self.pulse.report(done, total, message)
+
+    def check(self) -> None:
+        """Raises JobCancelled, JobInterrupted or LeaseLost when the job must not go on."""
+        self.pulse.check()

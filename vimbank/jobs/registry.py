@@ -1,0 +1,89 @@
+"""The jobs by name: what runs, on which queue, with which parameters."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from vimbank.domain.jobs import QueueName
+from vimbank.errors import InvalidInput
+from vimbank.jobs import check, compact, follow, params, reindex, reinforce, snapshot
+from vimbank.jobs.context import JobContext
+
+__all__ = ["JOBS", "JobSpec", "spec_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One kind of job.
+
+    ``run`` is idempotent, works in small batches and gives a report of JSON values. ``validate`` gives the parameters
+    as ``run`` takes them, or raises InvalidInput naming ``params.<field>``. ``recorded`` false: what the schedule
+    starts of it every few seconds leaves no record; what somebody asks for always does.
+    """
+
+    name: str
+    queue: QueueName
+    run: Callable[[JobContext, Mapping[str, Any]], Mapping[str, Any]]
+    description: str
+    validate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = params.none
+    recorded: bool = True
+    time_limit_s: float = 3_600.0
+
+
+_ALL: Final = (
+    JobSpec(
+        name="follow",
+        queue="index",
+        run=follow.follow,
+        description="Catch up the indexes outside the server with the store.",
+        recorded=False,
+    ),
+    JobSpec(
+        name="snapshot",
+        queue="index",
+        run=snapshot.snapshot,
+        description="Write the in-process indexes to disk.",
+        recorded=False,
+    ),
+    JobSpec(
+        name="reindex",
+        queue="index",
+        run=reindex.reindex,
+        description="Embed every memory again, with the configured encoder or the one in params.encoder.",
+        validate=reindex.validate,
+        time_limit_s=7 * 86_400.0,
+    ),
+    JobSpec(
+        name="check",
+        queue="index",
+        run=check.check,
+        description="Compare every index with the store; params.tenant: of one tenant.",
+        validate=check.validate,
+        time_limit_s=86_400.0,
+    ),
+    JobSpec(
+        name="compact",
+        queue="lifecycle",
+        run=compact.compact,
+        description="Remove tombstones and ended jobs older than params.keep_days.",
+        validate=compact.validate,
+    ),
+    JobSpec(
+        name="reinforce",
+        queue="lifecycle",
+        run=reinforce.reinforce,
+        description="Fold the log of recalls into the memories.",
+        recorded=False,
+    ),
+)
+
+JOBS: Final[Mapping[str, JobSpec]] = MappingProxyType({spec.name: spec for spec in _ALL})
+"""Every job there is."""
+
+
+def spec_of(name: str) -> JobSpec:
+    """The job of this name. Raises InvalidInput, which lists the names."""
+    if name not in JOBS:
+        raise InvalidInput.of("name", f"must be one of {', '.join(JOBS)}")
+    return JOBS[name]

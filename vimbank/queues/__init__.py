@@ -1,0 +1,1 @@
+"""Adapters that bring jobs to whoever runs them, and call them when they are due."""

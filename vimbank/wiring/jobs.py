@@ -1,0 +1,105 @@
+"""Puts the jobs together: who runs them, and what calls them when they are due."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vimbank.domain.jobs import Schedule
+from vimbank.errors import ConfigError
+from vimbank.jobs.context import RemoteFollowing, Surroundings
+from vimbank.jobs.registry import JOBS
+from vimbank.jobs.runner import Jobs
+from vimbank.jobs.schedule import schedules
+from vimbank.ports import Clock, Encoder, JobQueue
+from vimbank.queues.threads import StoredQueue, ThreadQueue
+from vimbank.service import MemoryService
+from vimbank.settings import EncoderSettings, Settings
+from vimbank.store.sql import SqlStore
+from vimbank.wiring import open_encoder, utc_now
+
+if TYPE_CHECKING:
+    from vimbank.queues.periodic import PeriodicCalls
+
+__all__ = ["job_schedules", "open_jobs"]
+
+_LATE_SHARE = 0.1
+_LATE_MOST_S = 600.0
+"""A job that was not run in this period, because no server was up when it was due, runs this long after the start."""
+
+
+def job_schedules(settings: Settings) -> Sequence[Schedule]:
+    """What runs by itself, as the settings say."""
+    jobs = settings.jobs
+    return schedules(
+        follow_every_s=jobs.follow_every_s,
+        snapshot_every_s=jobs.snapshot_every_s,
+        compact_every_s=jobs.compact_every_s,
+        check_every_s=jobs.check_every_s,
+        reinforce_every_s=settings.store.recalls_fold_s,
+    )
+
+
+def open_jobs(
+    settings: Settings,
+    service: MemoryService,
+    *,
+    clock: Clock = utc_now,
+    remotes: Sequence[RemoteFollowing] = (),
+    serve: bool = False,
+) -> Jobs:
+    """The jobs of the service's store. Close them before the service.
+
+    Args:    serve: this process is a server. Where the settings name no workers, its threads run the jobs from here
+             on, those of a dead server included, and its scheduler starts them when they are due.
+    Raises:  ConfigError: jobs are sent to Celery, but no Redis is named.
+    """
+    store = service.store
+    if not isinstance(store, SqlStore):
+        raise ConfigError("jobs need a store that other processes can open")
+
+    def encoder(kind: str | None) -> Encoder:
+        if kind is None:
+            return open_encoder(settings.encoder)
+        return open_encoder(EncoderSettings.model_validate({**settings.encoder.model_dump(), "kind": kind}))
+
+    around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days)
+    serving = serve and settings.jobs.runner == "embedded"
+    threads = ThreadQueue(settings.jobs.threads) if serving else None
+    queue = threads if threads is not None else _queue(settings)
+    jobs = Jobs(around, queue, lease_s=settings.jobs.lease_s, schedules=job_schedules(settings))
+    if threads is not None:
+        _serve(jobs, threads, scheduled=settings.jobs.schedule)
+    return jobs
+
+
+def _queue(settings: Settings) -> JobQueue:
+    if settings.jobs.runner == "embedded":
+        return StoredQueue()
+    if settings.redis.url is None:
+        raise ConfigError("VIMBANK_JOBS__RUNNER=celery needs VIMBANK_REDIS__URL")
+    from vimbank.queues.celery import CeleryQueue  # Celery is an extra, and slow to load
+
+    return CeleryQueue(settings.redis.url.get_secret_value(), timeout_s=settings.redis.timeout_s)
+
+
+def _serve(jobs: Jobs, threads: ThreadQueue, *, scheduled: bool) -> None:
+    from vimbank.queues.periodic import PeriodicCalls  # APScheduler: only a server needs it
+
+    calls = PeriodicCalls()
+    calls.every(jobs.requeue_every_s, jobs.requeue, name="requeue")
+    if scheduled:
+        for schedule in jobs.schedules:
+            _plan(calls, jobs, schedule)
+    threads.start(jobs.run)
+    jobs.before_close(calls.close)
+    jobs.requeue(queued_s=0)  # what a dead server left
+    calls.start()
+
+
+def _plan(calls: "PeriodicCalls", jobs: Jobs, schedule: Schedule) -> None:
+    def call() -> None:
+        jobs.run_scheduled(schedule.name)
+
+    period_s = schedule.every.total_seconds()
+    calls.every(period_s, call, name=schedule.name)
+    if JOBS[schedule.name].recorded:
+        calls.once(min(_LATE_SHARE * period_s, _LATE_MOST_S), call, name=f"{schedule.name} late")
