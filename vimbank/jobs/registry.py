@@ -1,14 +1,15 @@
 """The jobs by name: what runs, on which queue, with which parameters."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
-from vimbank.jobs import check, compact, follow, params, reindex, reinforce, snapshot
+from vimbank.jobs import check, compact, follow, reindex, reinforce, snapshot
 from vimbank.jobs.context import JobContext
+from vimbank.jobs.params import none as no_params
 
 __all__ = ["JOBS", "JobSpec", "spec_of"]
 
@@ -19,14 +20,16 @@ class JobSpec:
 
     ``run`` is idempotent, works in small batches and gives a report of JSON values. ``validate`` gives the parameters
     as ``run`` takes them, or raises InvalidInput naming ``params.<field>``. ``recorded`` false: what the schedule
-    starts of it every few seconds leaves no record; what somebody asks for always does.
+    starts of it every few seconds leaves no record; what somebody asks for always does. ``params`` tells what each
+    parameter means, for those who ask.
     """
 
     name: str
     queue: QueueName
     run: Callable[[JobContext, Mapping[str, Any]], Mapping[str, Any]]
     description: str
-    validate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = params.none
+    validate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = no_params
+    params: Mapping[str, str] = field(default_factory=dict)
     recorded: bool = True
     time_limit_s: float = 3_600.0
 
@@ -50,24 +53,27 @@ _ALL: Final = (
         name="reindex",
         queue="index",
         run=reindex.reindex,
-        description="Embed every memory again, with the configured encoder or the one in params.encoder.",
+        description="Embed every memory again.",
         validate=reindex.validate,
+        params={"encoder": "a kind of encoder, as in the settings; left out: the one that is set"},
         time_limit_s=7 * 86_400.0,
     ),
     JobSpec(
         name="check",
         queue="index",
         run=check.check,
-        description="Compare every index with the store; params.tenant: of one tenant.",
+        description="Compare every index with the store.",
         validate=check.validate,
+        params={"tenant": "only this tenant's memories; left out: all"},
         time_limit_s=86_400.0,
     ),
     JobSpec(
         name="compact",
         queue="lifecycle",
         run=compact.compact,
-        description="Remove tombstones and ended jobs older than params.keep_days.",
+        description="Remove tombstones and ended jobs that are old enough.",
         validate=compact.validate,
+        params={"keep_days": "how long they are kept, days; left out: as the settings say"},
     ),
     JobSpec(
         name="reinforce",

@@ -88,7 +88,11 @@ class Jobs:
         return tuple(JOBS.values())
 
     def start(self, name: str, params: Mapping[str, Any] | None = None, *, key: str | None = None) -> Job:
-        """Ask for a job; with a ``key`` that is known, the job that has it.
+        """``ask``, for those who do not care whether the job is a new one."""
+        return self.ask(name, params, key=key)[0]
+
+    def ask(self, name: str, params: Mapping[str, Any] | None = None, *, key: str | None = None) -> tuple[Job, bool]:
+        """A new job and True; with a ``key`` that is known, the job that has it, and False.
 
         Raises InvalidInput (``name``, ``key``, ``params.<field>``); Conflict where the key belongs to another job;
         BackendUnavailable where the queue is out of reach: the job is recorded, and sent when the queue is back.
@@ -99,7 +103,7 @@ class Jobs:
         job, created = self._store.create(name, given, queue=spec.queue, key=key, now=self._clock())
         if created:
             self._queue.send(job)
-        return job
+        return job, created
 
     def get(self, job_id: str) -> Job:
         """Raises NotFound."""
