@@ -211,15 +211,28 @@ class Follower:
         if slot.index.cursor < state.revision or slot.generation != state.generation:
             with slot.lock.writing():
                 if slot.generation != state.generation:
-                    slot.index, slot.generation = self._rebuild(partition, state), state.generation
-                    slot.unsaved = len(slot.index)
+                    self._replace(partition, slot, state)
+                start = slot.index.cursor
                 slot.unsaved += self._apply_missing(partition, slot.index, state)
+                if self._missed_deletions(partition, start):
+                    self._replace(partition, slot, self._store.state())
                 nbytes = slot.index.nbytes
             self._weigh(partition, slot, nbytes)
             if slot.unsaved >= max(self._snapshot_every, len(slot.index) // 5):
                 self._save_later(partition, slot)
             self._evict(keep=partition)
         slot.checked_at = time.monotonic()
+
+    def _replace(self, partition: Partition, slot: _Slot, state: StoreState) -> None:
+        slot.index, slot.generation = self._rebuild(partition, state), state.generation
+        slot.unsaved = len(slot.index)
+
+    def _missed_deletions(self, partition: Partition, cursor: int) -> bool:
+        """Whether the feed no longer tells of a deletion after ``cursor``.
+
+        Asked after the changes were read: tombstones may have been removed just before.
+        """
+        return self._store.state().compacted > cursor and self._store.compacted(partition) > cursor
 
     def _apply_missing(self, partition: Partition, index: WritableIndex, state: StoreState) -> int:
         applied = 0
