@@ -88,8 +88,8 @@ JOBS: Final[Mapping[str, JobSpec]] = MappingProxyType({spec.name: spec for spec 
 """Every job there is."""
 
 
-def spec_of(name: str) -> JobSpec:
+def spec_of(name: str, among: Mapping[str, JobSpec] = JOBS) -> JobSpec:
     """The job of this name. Raises InvalidInput, which lists the names."""
-    if name not in JOBS:
-        raise InvalidInput.of("name", f"must be one of {', '.join(JOBS)}")
-    return JOBS[name]
+    if name not in among:
+        raise InvalidInput.of("name", f"must be one of {', '.join(among)}")
+    return among[name]

@@ -63,14 +63,21 @@ class Jobs:
              queue: brings a job to whoever runs it.
              lease_s: after this silence a worker's job is taken over, seconds.
              schedules: what ``run_scheduled`` may be asked for.
-             on_close: called first by ``close``; stops whatever calls this object by itself.
+             specs: the jobs there are, by name; the processes of one store should agree on them.
     """
 
     def __init__(
-        self, around: Surroundings, queue: JobQueue, *, lease_s: float, schedules: Sequence[Schedule] = ()
+        self,
+        around: Surroundings,
+        queue: JobQueue,
+        *,
+        lease_s: float,
+        schedules: Sequence[Schedule] = (),
+        specs: Mapping[str, JobSpec] = JOBS,
     ) -> None:
         self.schedules: Final = tuple(schedules)
         self.requeue_every_s: Final = lease_s / 2
+        self._specs = specs
         self._around = around
         self._store = around.store
         self._clock = around.clock
@@ -82,10 +89,9 @@ class Jobs:
 
     # -- ask and watch --
 
-    @staticmethod
-    def specs() -> Sequence[JobSpec]:
+    def specs(self) -> Sequence[JobSpec]:
         """Every kind of job."""
-        return tuple(JOBS.values())
+        return tuple(self._specs.values())
 
     def start(self, name: str, params: Mapping[str, Any] | None = None, *, key: str | None = None) -> Job:
         """``ask``, for those who do not care whether the job is a new one."""
@@ -97,7 +103,7 @@ class Jobs:
         Raises InvalidInput (``name``, ``key``, ``params.<field>``); Conflict where the key belongs to another job;
         BackendUnavailable where the queue is out of reach: the job is recorded, and sent when the queue is back.
         """
-        spec = spec_of(name)
+        spec = spec_of(name, self._specs)
         given = spec.validate({} if params is None else params)
         key = None if key is None else clean_id(key, "key")
         job, created = self._store.create(name, given, queue=spec.queue, key=key, now=self._clock())
@@ -162,7 +168,7 @@ class Jobs:
         schedule = next((each for each in self.schedules if each.name == name), None)
         if schedule is None:
             raise InvalidInput.of("name", f"{name!r} is not scheduled")
-        spec = spec_of(name)
+        spec = spec_of(name, self._specs)
         if not spec.recorded:
             return self._run_unrecorded(spec, schedule.params)
         unfinished = self._unfinished(schedule)
@@ -214,7 +220,7 @@ class Jobs:
             return self._store.beat(job.id, owner, progress, lease_s=self._lease_s, now=self._clock())
 
         try:
-            result = self._call(spec_of(job.name), job.params, beat)
+            result = self._call(spec_of(job.name, self._specs), job.params, beat)
             return self._end(job, owner, JobState.SUCCEEDED, result=result)
         except JobCancelled:
             return self._end(job, owner, JobState.CANCELLED)

@@ -1,12 +1,12 @@
 """Puts the jobs together: who runs them, and what calls them when they are due."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vimbank.domain.jobs import Schedule
 from vimbank.errors import ConfigError
 from vimbank.jobs.context import RemoteFollowing, Surroundings
-from vimbank.jobs.registry import JOBS
+from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.jobs.schedule import schedules
 from vimbank.ports import Clock, Encoder, JobQueue
@@ -45,11 +45,13 @@ def open_jobs(
     clock: Clock = utc_now,
     remotes: Sequence[RemoteFollowing] = (),
     serve: bool = False,
+    specs: Mapping[str, JobSpec] = JOBS,
 ) -> Jobs:
     """The jobs of the service's store. Close them before the service.
 
     Args:    serve: this process is a server. Where the settings name no workers, its threads run the jobs from here
              on, those of a dead server included, and its scheduler starts them when they are due.
+             specs: the jobs there are; a program with jobs of its own adds them to ``JOBS``.
     Raises:  ConfigError: jobs are sent to Celery, but no Redis is named.
     """
     store = service.store
@@ -65,7 +67,7 @@ def open_jobs(
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
     queue = threads if threads is not None else _queue(settings)
-    jobs = Jobs(around, queue, lease_s=settings.jobs.lease_s, schedules=job_schedules(settings))
+    jobs = Jobs(around, queue, lease_s=settings.jobs.lease_s, schedules=job_schedules(settings), specs=specs)
     if threads is not None:
         _serve(jobs, threads, scheduled=settings.jobs.schedule)
     return jobs
