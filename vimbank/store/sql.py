@@ -71,11 +71,16 @@ class SqlStore:
     """
 
     def __init__(
-        self, engine: Engine, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS, ids: IdSource | None = None
+        self,
+        engine: Engine,
+        *,
+        busy_timeout_s: float = 30.0,
+        recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS,
+        ids: IdSource | None = None,
     ) -> None:
         """On an engine whose schema is the newest; ``open`` is the usual way."""
         self._engine = engine
-        self._connections = Connections(engine)
+        self._connections = Connections(engine, patience_s=busy_timeout_s)
         self._statements = Statements(engine.dialect)
         self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
         self.jobs: Final = SqlJobStore(self._commits, self._connections, engine.dialect)
@@ -91,12 +96,12 @@ class SqlStore:
 
         Args:    url: SQLAlchemy URL: ``sqlite:////absolute/path``, ``sqlite:///relative/path`` or
                  ``postgresql+psycopg://user@host/database`` (``postgresql://`` and ``postgres://`` mean the same).
-                 busy_timeout_s: how long a write waits for another process, seconds.
+                 busy_timeout_s: how long a write waits for another process, and a read for a connection, seconds.
         Raises:  ConfigError: unusable URL, or a schema newer than this code. BackendUnavailable, BackendRejected.
         """
         engine = open_engine(url, busy_timeout_s=busy_timeout_s)
         ensure(engine)
-        return cls(engine, recall_weights=recall_weights)
+        return cls(engine, busy_timeout_s=busy_timeout_s, recall_weights=recall_weights)
 
     def close(self) -> None:
         """Close all connections; later calls raise BackendRejected."""
