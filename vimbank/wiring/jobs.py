@@ -1,10 +1,10 @@
 """Puts the jobs together: who runs them, and what calls them when they are due."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from vimbank.domain.jobs import Schedule
-from vimbank.errors import ConfigError
+from vimbank.errors import ConfigError, InvalidInput
 from vimbank.jobs.context import RemoteFollowing, Surroundings
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["job_schedules", "open_jobs"]
 
-_LATE_SHARE = 0.1
-_LATE_MOST_S = 600.0
+_LATE_SHARE: Final = 0.1
+_LATE_MOST_S: Final = 600.0
 """A job that was not run in this period, because no server was up when it was due, runs this long after the start."""
 
 
@@ -59,9 +59,7 @@ def open_jobs(
         raise ConfigError("jobs need a store that other processes can open")
 
     def encoder(kind: str | None) -> Encoder:
-        if kind is None:
-            return open_encoder(settings.encoder)
-        return open_encoder(EncoderSettings.model_validate({**settings.encoder.model_dump(), "kind": kind}))
+        return open_encoder(settings.encoder if kind is None else _of_kind(settings.encoder, kind))
 
     around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days)
     serving = serve and settings.jobs.runner == "embedded"
@@ -71,6 +69,14 @@ def open_jobs(
     if threads is not None:
         _serve(jobs, threads, scheduled=settings.jobs.schedule)
     return jobs
+
+
+def _of_kind(settings: EncoderSettings, kind: str) -> EncoderSettings:
+    kinds = get_args(EncoderSettings.model_fields["kind"].annotation)
+    if kind not in kinds:
+        raise InvalidInput.of("params.encoder", f"must be one of {', '.join(kinds)}")
+    # The model of the one that is set is no model of another one.
+    return settings.model_copy(update={"kind": kind} if kind == settings.kind else {"kind": kind, "model": None})
 
 
 def _queue(settings: Settings) -> JobQueue:
