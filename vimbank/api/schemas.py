@@ -4,13 +4,14 @@ Bodies refuse fields they do not know and values of another JSON type. What need
 name, the longest text) is checked by the service, so that it holds for every entry point.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from vimbank.api.models import Answer, Body, Params, example
 from vimbank.domain.models import FusionName, MemoryDraft, MemoryPatch, Source
 from vimbank.domain.times import parse_time
 from vimbank.errors import InvalidInput
@@ -110,35 +111,13 @@ _PROBLEM_EXAMPLE = {
 }
 
 
-def _example(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {"examples": [value]}
-
-
-class _Body(BaseModel):
-    """A JSON body: exact types, no unknown field."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Params(BaseModel):
-    """Query parameters: text, so numbers are read from it; no unknown one, as a mistyped scope would widen it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Answer(BaseModel):
-    """An answer; describes what ``answers.py`` writes."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 # --- bodies -----------------------------------------------------------------------------------------------------
 
 
-class MemoryIn(_Body):
+class MemoryIn(Body):
     """One memory to store."""
 
-    model_config = ConfigDict(json_schema_extra=_example(_MEMORY_EXAMPLE))
+    model_config = ConfigDict(json_schema_extra=example(_MEMORY_EXAMPLE))
 
     bank: str = Field(description="`knowledge`, `dialog`, `task`, or a bank declared in the settings.")
     text: str = Field(description="Kept verbatim; text longer than the encoder's window is cut into segments.")
@@ -172,11 +151,11 @@ class MemoryIn(_Body):
 _DRAFT_FIELDS = tuple(name for name in MemoryIn.model_fields if name not in {"event_id", "position"})
 
 
-class BatchIn(_Body):
+class BatchIn(Body):
     """Many memories; each is stored or refused by itself."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example({"items": [_MEMORY_EXAMPLE, {**_MEMORY_EXAMPLE, "text": "Anna plays the cello."}]})
+        json_schema_extra=example({"items": [_MEMORY_EXAMPLE, {**_MEMORY_EXAMPLE, "text": "Anna plays the cello."}]})
     )
 
     # Items are checked one by one, so that a bad one does not take the others down.
@@ -188,12 +167,10 @@ class BatchIn(_Body):
         return self.items
 
 
-class PatchIn(_Body):
+class PatchIn(Body):
     """What changes; a field that is not given stays. `null` clears a field, or removes a key of `metadata`."""
 
-    model_config = ConfigDict(
-        json_schema_extra=_example({"text": "Anna is allergic to nuts.", "metadata": {"seen": 2}})
-    )
+    model_config = ConfigDict(json_schema_extra=example({"text": "Anna is allergic to nuts.", "metadata": {"seen": 2}}))
 
     # The defaults are never read: `patch` looks at what was sent.
     text: str = ""
@@ -213,11 +190,11 @@ class PatchIn(_Body):
         return MemoryPatch(**{name: getattr(self, name) for name in sent})
 
 
-class SearchIn(_Body):
+class SearchIn(Body):
     """A search of one user's memories, and of what the tenant shares."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example({"query": "what can Anna not eat?", "user_id": "anna", "top_k": 5, "explain": True})
+        json_schema_extra=example({"query": "what can Anna not eat?", "user_id": "anna", "top_k": 5, "explain": True})
     )
 
     query: str
@@ -243,11 +220,11 @@ class SearchIn(_Body):
     )
 
 
-class DocumentIn(_Body):
+class DocumentIn(Body):
     """A document to cut into segments; as JSON with `content`, or as a multipart form with `file`."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {
                 "user_id": "shared",
                 "title": "House rules",
@@ -269,7 +246,7 @@ class DocumentIn(_Body):
     created_at: Time | None = None
 
 
-class TurnIn(_Body):
+class TurnIn(Body):
     """What one side said once."""
 
     role: str = Field(description="`user` and `assistant` make a round; others stand alone.")
@@ -284,11 +261,11 @@ class TurnIn(_Body):
         return Turn(**{name: getattr(self, name) for name in TurnIn.model_fields})
 
 
-class TurnsIn(_Body):
+class TurnsIn(Body):
     """Consecutive turns of a session."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {
                 "user_id": "anna",
                 "turns": [
@@ -305,7 +282,7 @@ class TurnsIn(_Body):
     bank: str = "dialog"
 
 
-class StepIn(_Body):
+class StepIn(Body):
     """One step of an agent; at least one of thought, action, tool and observation."""
 
     thought: str | None = None
@@ -319,11 +296,11 @@ class StepIn(_Body):
         return TaskStep(**{name: getattr(self, name) for name in StepIn.model_fields})
 
 
-class TaskIn(_Body):
+class TaskIn(Body):
     """One attempt of an agent at a task."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {
                 "user_id": "anna",
                 "instruction": "put a clean mug on the desk",
@@ -355,10 +332,10 @@ class TaskIn(_Body):
         return TaskRun(tenant=tenant, steps=[step.step() for step in self.steps], **given)
 
 
-class FeedbackIn(_Body):
+class FeedbackIn(Body):
     """What became of a memory that a search returned."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"id": _STORED_EXAMPLE["id"], "signal": "used"}))
+    model_config = ConfigDict(json_schema_extra=example({"id": _STORED_EXAMPLE["id"], "signal": "used"}))
 
     id: str
     signal: Literal["used", "ignored", "wrong"]
@@ -367,7 +344,7 @@ class FeedbackIn(_Body):
 # --- query parameters -------------------------------------------------------------------------------------------
 
 
-class ListParams(_Params):
+class ListParams(Params):
     """Which memories to list; oldest first."""
 
     user_id: str | None = Field(None, description="Unset: all users of the tenant, role admin.")
@@ -384,7 +361,7 @@ class ListParams(_Params):
     limit: int = Field(100, ge=1, le=MAX_TOP_K)
 
 
-class ScopeParams(_Params):
+class ScopeParams(Params):
     """Which memories to delete; the user is always named."""
 
     user_id: str
@@ -393,7 +370,7 @@ class ScopeParams(_Params):
     agent_id: str | None = None
 
 
-class StatsParams(_Params):
+class StatsParams(Params):
     """Whose figures."""
 
     user_id: str | None = Field(None, description="Unset: the whole tenant, for which the role admin is needed.")
@@ -402,17 +379,17 @@ class StatsParams(_Params):
 # --- answers ----------------------------------------------------------------------------------------------------
 
 
-class FieldProblem(_Answer):
+class FieldProblem(Answer):
     """One bad field."""
 
     field: str
     message: str
 
 
-class Problem(_Answer):
+class Problem(Answer):
     """What went wrong, as RFC 9457 problem details."""
 
-    model_config = ConfigDict(json_schema_extra=_example(_PROBLEM_EXAMPLE))
+    model_config = ConfigDict(json_schema_extra=example(_PROBLEM_EXAMPLE))
 
     type: str = Field(description="Stable name of the kind of problem.")
     title: str
@@ -422,10 +399,10 @@ class Problem(_Answer):
     errors: list[FieldProblem] | None = None
 
 
-class AddOut(_Answer):
+class AddOut(Answer):
     """What became of an add."""
 
-    model_config = ConfigDict(json_schema_extra=_example(_ADDED_EXAMPLE))
+    model_config = ConfigDict(json_schema_extra=example(_ADDED_EXAMPLE))
 
     id: str
     revision: int
@@ -433,17 +410,17 @@ class AddOut(_Answer):
     segments: int = Field(description="How many segments a long text was cut into, else 0.")
 
 
-class ItemError(_Answer):
+class ItemError(Answer):
     """An item that was not stored, and why."""
 
     error: Problem
 
 
-class BatchOut(_Answer):
+class BatchOut(Answer):
     """One result an item, in order."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example({"results": [_ADDED_EXAMPLE, {"error": _PROBLEM_EXAMPLE}], "failed": 1})
+        json_schema_extra=example({"results": [_ADDED_EXAMPLE, {"error": _PROBLEM_EXAMPLE}], "failed": 1})
     )
 
     results: list[AddOut | ItemError]
@@ -454,13 +431,13 @@ class TaskOut(BatchOut):
     """The run's result, then its steps', in order; `id` is the run's."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example({"id": _ADDED_EXAMPLE["id"], "results": [_ADDED_EXAMPLE], "failed": 0})
+        json_schema_extra=example({"id": _ADDED_EXAMPLE["id"], "results": [_ADDED_EXAMPLE], "failed": 0})
     )
 
     id: str
 
 
-class SourceOut(_Answer):
+class SourceOut(Answer):
     """Where a memory comes from."""
 
     parent_id: str | None
@@ -470,10 +447,10 @@ class SourceOut(_Answer):
     event_id: str | None
 
 
-class MemoryOut(_Answer):
+class MemoryOut(Answer):
     """A stored memory; times are UTC."""
 
-    model_config = ConfigDict(json_schema_extra=_example(_STORED_EXAMPLE))
+    model_config = ConfigDict(json_schema_extra=example(_STORED_EXAMPLE))
 
     id: str
     bank: str
@@ -503,17 +480,17 @@ class MemoryOut(_Answer):
     revision: int
 
 
-class PageOut(_Answer):
+class PageOut(Answer):
     """One page; `total` counts all that match, `next_cursor` is null on the last page."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"items": [_STORED_EXAMPLE], "total": 1, "next_cursor": None}))
+    model_config = ConfigDict(json_schema_extra=example({"items": [_STORED_EXAMPLE], "total": 1, "next_cursor": None}))
 
     items: list[MemoryOut]
     total: int
     next_cursor: str | None
 
 
-class ExplainOut(_Answer):
+class ExplainOut(Answer):
     """relevance = sum of `parts`; score = relevance * product of `factors`."""
 
     fusion: str
@@ -527,7 +504,7 @@ class ExplainOut(_Answer):
 class HitOut(MemoryOut):
     """A memory that a search found."""
 
-    model_config = ConfigDict(json_schema_extra=_example({**_STORED_EXAMPLE, "score": 0.83}))
+    model_config = ConfigDict(json_schema_extra=example({**_STORED_EXAMPLE, "score": 0.83}))
 
     score: float = Field(ge=0, le=1)
     window: list[MemoryOut] | None = Field(
@@ -536,11 +513,11 @@ class HitOut(MemoryOut):
     explain: ExplainOut | None = None
 
 
-class SearchOut(_Answer):
+class SearchOut(Answer):
     """Best first; `degraded` names what could not be asked, and is empty when all is well."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {"results": [{**_STORED_EXAMPLE, "score": 0.83}], "degraded": [], "revision": 17, "took_ms": 0.8}
         )
     )
@@ -551,7 +528,7 @@ class SearchOut(_Answer):
     took_ms: float
 
 
-class ChangeOut(_Answer):
+class ChangeOut(Answer):
     """One change; a text is null where there was none."""
 
     revision: int
@@ -563,11 +540,11 @@ class ChangeOut(_Answer):
     changes: dict[str, list[Any]] = Field(description="Field -> value before, value after.")
 
 
-class HistoryOut(_Answer):
+class HistoryOut(Answer):
     """All changes of a memory, oldest first."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {
                 "id": _STORED_EXAMPLE["id"],
                 "items": [
@@ -589,29 +566,29 @@ class HistoryOut(_Answer):
     items: list[ChangeOut]
 
 
-class DeletedOut(_Answer):
+class DeletedOut(Answer):
     """How many memories are gone."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"deleted": 1}))
+    model_config = ConfigDict(json_schema_extra=example({"deleted": 1}))
 
     deleted: int
 
 
-class FeedbackOut(_Answer):
+class FeedbackOut(Answer):
     """The feedback that was noted."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"id": _STORED_EXAMPLE["id"], "signal": "used"}))
+    model_config = ConfigDict(json_schema_extra=example({"id": _STORED_EXAMPLE["id"], "signal": "used"}))
 
     id: str
     signal: Literal["used", "ignored", "wrong"]
 
 
-class StatsOut(_Answer):
+class StatsOut(Answer):
     """Figures of a tenant or of one user."""
 
     model_config = ConfigDict(
         extra="allow",
-        json_schema_extra=_example(
+        json_schema_extra=example(
             {
                 "memories": 3,
                 "by_bank": {"dialog": 2, "knowledge": 1},
@@ -637,28 +614,28 @@ class StatsOut(_Answer):
     disk_bytes: int
 
 
-class LiveOut(_Answer):
+class LiveOut(Answer):
     """The process answers."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"status": "live"}))
+    model_config = ConfigDict(json_schema_extra=example({"status": "live"}))
 
     status: Literal["live"]
 
 
-class ReadyOut(_Answer):
+class ReadyOut(Answer):
     """Whether requests can be served, and the state of each part."""
 
-    model_config = ConfigDict(json_schema_extra=_example({"status": "ready", "components": {"store": "ok"}}))
+    model_config = ConfigDict(json_schema_extra=example({"status": "ready", "components": {"store": "ok"}}))
 
     status: Literal["ready", "not ready"]
     components: dict[str, str]
 
 
-class RootOut(_Answer):
+class RootOut(Answer):
     """Where to go from here."""
 
     model_config = ConfigDict(
-        json_schema_extra=_example({"name": "vimbank", "version": "0.1.0", "docs": "/docs", "openapi": "/openapi.json"})
+        json_schema_extra=example({"name": "vimbank", "version": "0.1.0", "docs": "/docs", "openapi": "/openapi.json"})
     )
 
     name: str
