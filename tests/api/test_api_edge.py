@@ -13,6 +13,7 @@ from tests.api.conftest import ClientFor, Tenants, add, client_of, fields_of, se
 from vimbank.api.app import create_app
 from vimbank.api.auth import is_loopback
 from vimbank.errors import BackendUnavailable, ConfigError
+from vimbank.jobs.runner import Jobs
 from vimbank.observability.context import usable_request_id
 from vimbank.observability.logs import set_up_logging
 from vimbank.service import MemoryService
@@ -33,21 +34,21 @@ from vimbank.settings import ApiSettings, Settings
         {"keys": [{"key": "k", "tenant": "a"}, {"key": "k", "tenant": "b"}]},
     ],
 )
-def test_a_server_does_not_start_open_case_67(stored: MemoryService, api: dict[str, Any]) -> None:
+def test_a_server_does_not_start_open_case_67(stored: MemoryService, jobs: Jobs, api: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        create_app(stored, Settings(api=ApiSettings(**api)))
+        create_app(stored, Settings(api=ApiSettings(**api)), jobs)
 
 
-def test_on_loopback_a_switch_opens_it_for_the_default_tenant_case_67(stored: MemoryService) -> None:
-    client = client_of(create_app(stored, Settings(api=ApiSettings(allow_anonymous=True))), None)
+def test_on_loopback_a_switch_opens_it_for_the_default_tenant_case_67(stored: MemoryService, jobs: Jobs) -> None:
+    client = client_of(create_app(stored, Settings(api=ApiSettings(allow_anonymous=True)), jobs), None)
     memory_id = add(client, "tea")
     assert stored.get("default", memory_id).text == "tea"
     assert client.delete("/v1/memories", params={"user_id": "alice"}).status_code == 200
 
 
-def test_keys_are_needed_even_where_the_switch_is_set(stored: MemoryService) -> None:
+def test_keys_are_needed_even_where_the_switch_is_set(stored: MemoryService, jobs: Jobs) -> None:
     api = ApiSettings(allow_anonymous=True, keys=[{"key": "k"}])
-    client = client_of(create_app(stored, Settings(api=api)), None)
+    client = client_of(create_app(stored, Settings(api=api), jobs), None)
     assert client.get("/v1/memories").status_code == 401
 
 
@@ -190,9 +191,9 @@ def test_json_under_another_name_is_refused(client: TestClient) -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path, stored: MemoryService) -> TestClient:
+def small(tmp_path: Path, stored: MemoryService, jobs: Jobs) -> TestClient:
     """A client of a server that takes 1,000 bytes a body."""
-    return client_of(create_app(stored, settings_in(tmp_path, api={"max_body_mb": 0.001})), Tenants(0).key("a"))
+    return client_of(create_app(stored, settings_in(tmp_path, api={"max_body_mb": 0.001}), jobs), Tenants(0).key("a"))
 
 
 def test_a_body_too_large_is_413_announced_or_not(small: TestClient) -> None:

@@ -16,6 +16,7 @@ from vimbank.errors import ModelError
 from vimbank.service import MemoryService
 from vimbank.settings import EncoderSettings
 from vimbank.wiring import open_encoder, open_service
+from vimbank.wiring.jobs import open_jobs
 
 
 def test_an_added_memory_is_found_by_the_next_search_and_read_back(client: TestClient) -> None:
@@ -149,7 +150,7 @@ def test_one_failed_embedding_is_named_and_the_retry_completes_the_batch_case_21
     words = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
     items = [{"bank": "dialog", "text": f"the {word} thing", "user_id": "alice"} for word in words]
     with open_service(settings, encoder=encoder) as service:
-        client = client_of(create_app(service, settings), Tenants(0).key("a"))
+        client = client_of(create_app(service, settings, open_jobs(settings, service)), Tenants(0).key("a"))
         answer = client.post("/v1/memories/batch", json={"items": items}).json()
         assert answer["failed"] == 1
         assert answer["results"][3]["error"]["type"] == "urn:vimbank:problem:model-error"

@@ -8,28 +8,36 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.api.conftest import settings_in
+from tests.project.tree import ROOT
 from vimbank.api.server import serve
 from vimbank.errors import ConfigError
+from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
+from vimbank.settings import Settings
 from vimbank.wiring import open_service
+from vimbank.wiring.jobs import open_jobs
 
 _PROGRAM = """
 import sys
+from contextlib import closing
+from tests.jobs_kit import SPECS
 from vimbank.api.server import serve
 from vimbank.observability.logs import set_up_logging
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
+from vimbank.wiring.jobs import open_jobs
 
 settings = Settings(data_dir=sys.argv[1], encoder={"kind": "hashing"}, api={"allow_anonymous": True, "port": 0})
 set_up_logging("INFO", "text")
-serve(open_service(settings), settings, ready=lambda address: print(address, flush=True))
+with open_service(settings) as service, closing(open_jobs(settings, service, serve=True, specs=SPECS)) as jobs:
+    serve(service, settings, jobs, ready=lambda address: print(address, flush=True))
 print("ended in order", flush=True)
 """
 
@@ -38,7 +46,11 @@ print("ended in order", flush=True)
 def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server process on a free port, and that port."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", _PROGRAM, str(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -48,6 +60,13 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[tuple[MemoryService, Jobs]]:
+    """What `serve` is given."""
+    with open_service(settings) as service, closing(open_jobs(settings, service)) as jobs:
+        yield service, jobs
 
 
 def call(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -87,14 +106,14 @@ def test_a_server_serves_ends_on_a_signal_and_finds_everything_again_cases_82_84
 def test_a_port_that_is_taken_is_a_setting_that_is_wrong(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = settings_in(tmp_path, api={"port": taken.getsockname()[1]})
-        with pytest.raises(ConfigError, match="cannot listen"):
-            serve(open_service(settings), settings)
+        with opened(settings) as (service, jobs), pytest.raises(ConfigError, match="cannot listen"):
+            serve(service, settings, jobs)
 
 
 def test_a_server_without_keys_does_not_start_and_lets_the_folder_go(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, api={"keys": (), "host": "0.0.0.0"})
-    with pytest.raises(ConfigError, match="no API key"):
-        serve(open_service(settings), settings)
+    with opened(settings) as (service, jobs), pytest.raises(ConfigError, match="no API key"):
+        serve(service, settings, jobs)
     with MemoryService.open(tmp_path / "data", encoder={"kind": "hashing"}) as again:
         assert again.stats("default").memories == 0
 

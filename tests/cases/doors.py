@@ -22,6 +22,7 @@ from vimbank.domain.times import parse_time
 from vimbank.errors import Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
+from vimbank.wiring.jobs import open_jobs
 
 __all__ = ["DOORS", "Door", "Refused", "settings"]
 
@@ -120,7 +121,8 @@ class RestDoor:
     def __init__(self, folder: Path) -> None:
         configured = settings(folder)
         self._service = open_service(configured)
-        self._client = TestClient(create_app(self._service, configured), raise_server_exceptions=False)
+        self._jobs = open_jobs(configured, self._service)
+        self._client = TestClient(create_app(self._service, configured, self._jobs), raise_server_exceptions=False)
 
     def add(self, text: str, **fields: Any) -> dict[str, Any]:
         body = {"user_id": "alice", "bank": "knowledge", "text": text, **fields}
@@ -151,6 +153,7 @@ class RestDoor:
 
     def close(self) -> None:
         self._client.close()
+        self._jobs.close()
         self._service.close()
 
     @staticmethod

@@ -1,4 +1,6 @@
-"""The application: routes, middleware and error translation around one MemoryService."""
+"""The application: routes, middleware and error translation around one MemoryService and its jobs."""
+
+from threading import Event
 
 from fastapi import FastAPI
 
@@ -6,7 +8,8 @@ import vimbank
 from vimbank.api import errors
 from vimbank.api.auth import Authentication, Keyring
 from vimbank.api.middleware import BodyLimit, Requests
-from vimbank.api.routes import documents, feedback, health, memories, search, sessions, stats, tasks
+from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks
+from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
 
@@ -19,11 +22,13 @@ Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO
 """
 
 # Routers are tried in this order, at a cost each: what is called most stands first.
-_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, health)
+_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, jobs, health)
 
 
-def create_app(service: MemoryService, settings: Settings) -> FastAPI:
-    """The REST interface over a service, which stays the caller's to close.
+def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> FastAPI:
+    """The REST interface over a service and its jobs, which stay the caller's to close.
+
+    ``app.state.closing`` is an Event for whoever serves the application: set, it ends the streams of events.
 
     Raises:  ConfigError: no keys, unless anonymous access is allowed and the host is loopback (case 67).
     """
@@ -36,6 +41,8 @@ def create_app(service: MemoryService, settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
+    app.state.jobs = runner
+    app.state.closing = Event()
     errors.install(app)
     for module in _ROUTES:
         app.include_router(module.router)

@@ -1,9 +1,10 @@
-"""What routes take from a request: the service, ids out of paths, bodies read strictly, forms."""
+"""What routes take from a request: the service and the jobs, ids out of paths, bodies read strictly, forms."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from threading import Event
 from typing import Annotated, Any, TypeAlias
 
 import orjson
@@ -18,9 +19,21 @@ from vimbank.api.errors import invalid_input
 from vimbank.api.schemas import DocumentIn
 from vimbank.domain.times import parse_time_text
 from vimbank.errors import FieldError, InvalidInput
+from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 
-__all__ = ["Document", "JsonRoute", "MemoryIdPath", "Service", "SessionIdPath", "Upload", "json_value"]
+__all__ = [
+    "Closing",
+    "Document",
+    "JobIdPath",
+    "JobsOf",
+    "JsonRoute",
+    "MemoryIdPath",
+    "Service",
+    "SessionIdPath",
+    "Upload",
+    "json_value",
+]
 
 
 class _StrictRequest(Request):
@@ -63,7 +76,25 @@ async def _service_of(request: Request) -> MemoryService:
 Service: TypeAlias = Annotated[MemoryService, Depends(_service_of)]
 
 
+async def _jobs_of(request: Request) -> Jobs:
+    jobs = request.app.state.jobs
+    assert isinstance(jobs, Jobs)
+    return jobs
+
+
+JobsOf: TypeAlias = Annotated[Jobs, Depends(_jobs_of)]
+
+
+async def _closing_of(request: Request) -> Event:
+    closing = request.app.state.closing
+    assert isinstance(closing, Event)
+    return closing
+
+
+Closing: TypeAlias = Annotated[Event, Depends(_closing_of)]
+
 MemoryIdPath: TypeAlias = Annotated[str, Path(alias="id", description="The memory's id, percent-encoded.")]
+JobIdPath: TypeAlias = Annotated[str, Path(alias="id", pattern="^[0-9a-zA-Z-]{1,64}$", description="The job's id.")]
 SessionIdPath: TypeAlias = Annotated[str, Path(description="The session's id, percent-encoded.")]
 
 

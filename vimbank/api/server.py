@@ -12,6 +12,7 @@ import uvicorn
 
 from vimbank.api.app import create_app
 from vimbank.errors import ConfigError
+from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
 
@@ -23,30 +24,31 @@ _GRACE_S = 10
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(service: MemoryService, settings: Settings, *, ready: Callable[[str], None] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM, then finish what is under way (10 s at most) and close the service.
+def serve(
+    service: MemoryService, settings: Settings, jobs: Jobs, *, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve until SIGINT or SIGTERM, then finish what is under way (10 s at most).
+
+    The service and its jobs stay the caller's to close.
 
     Args:    ready: called once with the server's address, ``http://host:port``, when requests are accepted;
              port 0 of the settings has become a real one there.
     Raises:  ConfigError: refused settings (see ``create_app``), or the address cannot be listened on.
     """
-    try:
-        app = create_app(service, settings)
-        _warm_up(service)
-        with _listen(settings.api.host, settings.api.port) as listener:
-            # Our own access log has the request's id, and standard error is set up already.
-            config = uvicorn.Config(
-                app,
-                access_log=False,
-                log_config=None,
-                log_level="warning",
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_S,
-            )
-            _Server(config, _address(listener), ready).run(sockets=[listener])
-    finally:
-        service.close()
+    app = create_app(service, settings, jobs)
+    _warm_up(service)
+    with _listen(settings.api.host, settings.api.port) as listener:
+        # Our own access log has the request's id, and standard error is set up already.
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        _Server(config, _address(listener), app.state.closing, ready).run(sockets=[listener])
 
 
 def _warm_up(service: MemoryService) -> None:
@@ -60,11 +62,14 @@ def _warm_up(service: MemoryService) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, saying when it listens, and returning after a signal instead of raising it again."""
+    """uvicorn, saying when it listens and when it closes, and returning after a signal, which it would raise again."""
 
-    def __init__(self, config: uvicorn.Config, address: str, ready: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, address: str, closing: threading.Event, ready: Callable[[str], None] | None
+    ) -> None:
         super().__init__(config)
         self._address = address
+        self._closing = closing
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -72,6 +77,11 @@ class _Server(uvicorn.Server):
         logger.info("listening on %s", self._address)
         if self._ready is not None:
             self._ready(self._address)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A stream of events would go on as long as its job, and is not worth the whole grace.
+        self._closing.set()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,12 +1,14 @@
 """serve."""
 
 import json
+from contextlib import closing
 
 import click
 
 from vimbank.api.server import serve as run_server
 from vimbank.cli.command import Call, command
 from vimbank.wiring import open_service
+from vimbank.wiring.jobs import open_jobs
 
 __all__ = ["serve"]
 
@@ -23,4 +25,5 @@ def serve(call: Call, host: str | None, port: int | None, allow_anonymous: bool)
     def ready(address: str) -> None:
         click.echo(json.dumps({"address": address}) if call.json else address)
 
-    run_server(open_service(settings), settings, ready=ready)  # which closes the service, too
+    with open_service(settings) as service, closing(open_jobs(settings, service, serve=True)) as jobs:
+        run_server(service, settings, jobs, ready=ready)

@@ -10,10 +10,20 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from vimbank.domain.jobs import Job, Progress
 from vimbank.domain.models import AddResult, Explanation, HistoryEntry, Memory, Page, Recall, ScoredMemory
 from vimbank.domain.times import format_time
 
-__all__ = ["added_record", "history_record", "memory_record", "page_record", "plain", "recall_record"]
+__all__ = [
+    "added_record",
+    "history_record",
+    "job_record",
+    "memory_record",
+    "page_record",
+    "plain",
+    "progress_record",
+    "recall_record",
+]
 
 
 def plain(value: Any) -> Any:
@@ -102,6 +112,31 @@ def recall_record(value: Recall) -> dict[str, Any]:
 def history_record(memory_id: str, entries: Sequence[HistoryEntry]) -> dict[str, Any]:
     """A memory's past, oldest first."""
     return {"id": memory_id, "items": [_change(entry) for entry in entries]}
+
+
+def job_record(value: Job) -> dict[str, Any]:
+    """One job, without what concerns its workers alone (owner, lease)."""
+    return {
+        "id": value.id,
+        "name": value.name,
+        "state": value.state.value,
+        "queue": value.queue,
+        "params": dict(value.params),
+        "key": value.key,
+        "progress": progress_record(value.progress),
+        "attempts": value.attempts,
+        "cancel_requested": value.cancel_requested,
+        "created_at": value.created_at,
+        "started_at": value.started_at,
+        "finished_at": value.finished_at,
+        "result": None if value.result is None else dict(value.result),
+        "error": value.error,
+    }
+
+
+def progress_record(value: Progress) -> dict[str, Any]:
+    """How far a job is."""
+    return {"done": value.done, "total": value.total, "message": value.message}
 
 
 def _hit(result: ScoredMemory) -> dict[str, Any]:
