@@ -1,85 +1,20 @@
-"""The Celery application, from the settings: ``celery -A workers.app worker``, ``beat`` and ``flower``.
+"""``celery -A workers.app worker``, ``beat`` and ``flower``: the application, from the environment.
 
 The settings are VIMBank's own (``VIMBANK_REDIS__URL``, ``VIMBANK_STORE__URL`` ...), and so is the level of the logs
 (``VIMBANK_LOG__LEVEL``; the command's ``--loglevel`` has no effect).
 """
 
-import logging
 import sys
-from typing import Any, Final
-
-from celery import Celery, signals
+from typing import Final
 
 from vimbank.errors import ConfigError
-from vimbank.jobs.registry import JOBS
-from vimbank.observability.logs import set_up_logging
-from vimbank.queues.celery import AGREED, task_name, transport_options
-from vimbank.settings import Settings, load_settings
-from workers.schedule import beat_schedule
+from vimbank.settings import load_settings
+from workers.application import create_app
 
-__all__ = ["KILL_AFTER_S", "app", "configuration", "settings"]
-
-_TIMEOUT_S: Final = 5.0
-"""Patience of workers and beat with Redis; nobody waits for them."""
-_HEALTH_CHECK_S: Final = 10
-KILL_AFTER_S: Final = 60.0
-"""From the time limit, which a job can still note in its record, to the end of its process."""
-
-
-def configuration(settings: Settings) -> dict[str, Any]:
-    """Celery's settings. Raises ConfigError where VIMBank's do not name Celery as the runner, or no Redis."""
-    if settings.redis.url is None:
-        raise ConfigError("VIMBANK_REDIS__URL names no Redis, which workers take their jobs from")
-    if settings.jobs.runner != "celery":
-        raise ConfigError("VIMBANK_JOBS__RUNNER must be celery where workers run")
-    longest_s = max(spec.time_limit_s for spec in JOBS.values()) + 2 * KILL_AFTER_S
-    return {
-        **AGREED,
-        "broker_url": settings.redis.url.get_secret_value(),
-        "broker_transport_options": {
-            **transport_options(_TIMEOUT_S),
-            "health_check_interval": _HEALTH_CHECK_S,
-            # Redis must not deliver a job again that still runs. Should it, the lease in the store decides; and a job
-            # whose worker died is sent again by ``requeue`` as soon as its lease ran out, long before this.
-            "visibility_timeout": longest_s,
-        },
-        "broker_connection_timeout": _TIMEOUT_S,
-        "broker_connection_retry": True,
-        "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,
-        "broker_channel_error_retry": True,
-        "imports": ["workers.tasks"],
-        "task_routes": {task_name(spec.name): {"queue": spec.queue} for spec in JOBS.values()},
-        "task_acks_late": True,
-        "task_reject_on_worker_lost": True,
-        "worker_prefetch_multiplier": 1,
-        # A job goes on when Redis goes away: what it does is in the store, and a second delivery is harmless.
-        "worker_cancel_long_running_tasks_on_connection_loss": False,
-        "worker_hijack_root_logger": False,
-        "worker_redirect_stdouts": False,
-        "worker_send_task_events": True,
-        "task_send_sent_event": False,
-        "beat_schedule": beat_schedule(settings),
-        "beat_scheduler": "workers.beat:PeriodScheduler",
-    }
-
-
-def _set_up_logging(**_given: object) -> None:
-    set_up_logging(settings.log.level, settings.log.format)
-    logging.getLogger("celery").setLevel(settings.log.level)
-
-
-def _create(settings: Settings) -> Any:
-    created = Celery("vimbank", fixups=[])
-    created.conf.update(configuration(settings))
-    return created
-
+__all__ = ["app"]
 
 try:
-    settings: Final = load_settings()
-    app: Final = _create(settings)
+    app: Final = create_app(load_settings())
 except ConfigError as error:
     print(f"vimbank: {error}", file=sys.stderr)  # noqa: T201 - there is no log before the settings
     raise SystemExit(2) from error
-
-signals.setup_logging.connect(_set_up_logging)

@@ -3,10 +3,12 @@
 import logging
 import os
 import threading
+from collections.abc import Mapping
 from typing import Final
 
 from celery import signals
 
+from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
@@ -26,14 +28,14 @@ class WorkerProcess:
     stop, and the job goes back to the queue.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, specs: Mapping[str, JobSpec] = JOBS) -> None:
         self._settings: Final = settings
+        self._specs: Final = specs
         self._lock = threading.Lock()
         self._service: MemoryService | None = None
         self._jobs: Jobs | None = None
         self._ending = threading.Event()
         self._reading, self._writing = os.pipe()
-        self._main = os.getpid()
 
     def connect(self) -> None:
         """Follow the worker's signals."""
@@ -58,7 +60,7 @@ class WorkerProcess:
     def _open(self) -> None:
         service = open_service(self._settings)
         try:
-            self._jobs = open_jobs(self._settings, service)
+            self._jobs = open_jobs(self._settings, service, specs=self._specs)
         except BaseException:
             service.close()
             raise
