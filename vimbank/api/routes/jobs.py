@@ -3,8 +3,7 @@
 A job works on the whole server and its report may name any tenant, so keys of that role belong to the operators.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
@@ -26,7 +25,7 @@ from vimbank.api.routes.responses import BODY, ONE, PLAIN, Responses, problems
 from vimbank.domain.jobs import Job, JobState
 from vimbank.domain.records import job_record
 from vimbank.errors import Conflict
-from vimbank.jobs.registry import JobSpec
+from vimbank.jobs.kinds import kind_records
 
 __all__ = ["router"]
 
@@ -66,8 +65,7 @@ def list_jobs(params: Annotated[JobParams, Query()], jobs: JobsOf, caller: Admin
 def names(jobs: JobsOf, caller: Admin) -> Response:
     """Each kind of job with its parameters, and how often it runs by itself."""
     del caller
-    every_s = {schedule.name: schedule.every.total_seconds() for schedule in jobs.schedules}
-    return json_response({"items": [_kind(spec, every_s) for spec in jobs.specs()]})
+    return json_response({"items": kind_records(jobs)})
 
 
 @router.get("/{id}", response_model=JobOut, responses=ONE, summary="Read a job")
@@ -112,13 +110,3 @@ def events(
 
 def _job(job: Job, status: int = 200) -> Response:
     return json_response(job_record(job), status)
-
-
-def _kind(spec: JobSpec, every_s: Mapping[str, float]) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "queue": spec.queue,
-        "description": spec.description,
-        "params": dict(spec.params),
-        "every_s": every_s.get(spec.name),
-    }
