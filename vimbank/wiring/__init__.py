@@ -33,7 +33,7 @@ from vimbank.service import MemoryService
 from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings, load_settings
 from vimbank.store.sql import SqlStore
 
-__all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "utc_now"]
+__all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "store_url", "utc_now"]
 
 
 def utc_now() -> datetime:
@@ -61,7 +61,7 @@ def open_service(
     except OSError as exc:
         raise ConfigError(f"the data folder {settings.data_dir} cannot be used: {exc.strerror}") from exc
     chosen = encoder if encoder is not None else open_encoder(settings.encoder)
-    store = SqlStore.open(_store_url(settings), busy_timeout_s=settings.store.busy_timeout_s)
+    store = SqlStore.open(store_url(settings), busy_timeout_s=settings.store.busy_timeout_s)
     try:
         if claim:
             store.claim_encoder(chosen.identity)
@@ -164,7 +164,8 @@ _ENCODERS: Final[Mapping[str, Callable[[EncoderSettings], Encoder]]] = {
 }
 
 
-def _store_url(settings: Settings) -> str:
+def store_url(settings: Settings) -> str:
+    """Where the settings say that the store is."""
     return settings.store.url or f"sqlite:///{settings.data_dir / 'vimbank.db'}"
 
 
