@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel
 from starlette.testclient import TestClient
 
-from vimbank.api import schemas
+from vimbank.api import job_schemas, schemas
 
 BODIES: dict[str, type[BaseModel]] = {
     "/v1/memories": schemas.MemoryIn,
@@ -19,6 +19,7 @@ BODIES: dict[str, type[BaseModel]] = {
     "/v1/sessions/s1/turns": schemas.TurnsIn,
     "/v1/tasks": schemas.TaskIn,
     "/v1/feedback": schemas.FeedbackIn,
+    "/v1/jobs": job_schemas.JobIn,
 }
 _TEXT = st.one_of(
     st.text(max_size=12),
