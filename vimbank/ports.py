@@ -599,7 +599,7 @@ class JobStore(Protocol):
         error: str | None = None,
         now: datetime,
     ) -> Job:
-        """End the job. Raises Conflict where another worker has taken it over."""
+        """End the job; saying so twice changes nothing. Raises Conflict where another worker has taken it over."""
         ...
 
     def release(self, job_id: str, owner: str, *, now: datetime) -> None:

@@ -177,6 +177,45 @@ class TestWorking:
         with pytest.raises(Conflict):
             store.finish(job_id, "a", JobState.FAILED, now=NOW)
 
+    def test_an_end_whose_answer_was_lost_may_be_said_again(self, store: JobStore) -> None:
+        job_id = running(store)
+        ended = store.finish(job_id, "a", JobState.SUCCEEDED, result={"n": 1}, now=NOW)
+        assert store.finish(job_id, "a", JobState.SUCCEEDED, result={"n": 1}, now=NOW + HOUR) == ended
+        with pytest.raises(Conflict):
+            store.finish(job_id, "b", JobState.SUCCEEDED, now=NOW)
+
+    def test_many_that_claim_at_once_are_one(self, store: JobStore) -> None:
+        job_ids = [queued(store) for _ in range(10)]
+        taken: list[tuple[str, str]] = []
+
+        def claim(owner: str) -> None:
+            taken.extend(
+                (job_id, owner)
+                for job_id in job_ids
+                if store.claim(job_id, owner, lease_s=LEASE_S, now=NOW) is not None
+            )
+
+        threads = [threading.Thread(target=claim, args=(owner,)) for owner in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(job_id for job_id, _ in taken) == sorted(job_ids)
+        assert all(store.get(job_id).owner == owner for job_id, owner in taken)
+
+    def test_a_cancellation_beside_the_end_undoes_no_end(self, store: JobStore) -> None:
+        for _ in range(10):
+            job_id = running(store)
+            threads = [
+                threading.Thread(target=store.cancel, args=(job_id,), kwargs={"now": NOW}),
+                threading.Thread(target=store.finish, args=(job_id, "a", JobState.SUCCEEDED), kwargs={"now": NOW}),
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert store.get(job_id).state is JobState.SUCCEEDED
+
     def test_a_released_job_waits_again_and_the_try_does_not_count(self, store: JobStore) -> None:
         job_id = running(store)
         store.release(job_id, "a", now=NOW)

@@ -13,7 +13,18 @@ from typing import Any, Final
 from vimbank.domain.jobs import Job, JobState, Progress
 from vimbank.errors import Conflict
 
-__all__ = ["beaten", "cancelled", "claimed", "finished", "lease_from", "refuse_other", "released", "run_out", "waits"]
+__all__ = [
+    "beaten",
+    "cancelled",
+    "claimed",
+    "finished",
+    "latest_end",
+    "lease_from",
+    "refuse_other",
+    "released",
+    "run_out",
+    "waits",
+]
 
 _LONGEST: Final = 2
 """In leases: how far ahead a lease may end. Its own length, and as much again for clocks that differ a little."""
@@ -21,7 +32,12 @@ _LONGEST: Final = 2
 
 def run_out(until: datetime, *, lease_s: float, now: datetime) -> bool:
     """Whether a lease until ``until`` no longer holds."""
-    return until <= now or until > now + _LONGEST * timedelta(seconds=lease_s)
+    return until <= now or until > latest_end(now, lease_s)
+
+
+def latest_end(now: datetime, lease_s: float) -> datetime:
+    """The end of a lease that was given a moment ago lies no later, on whatever machine."""
+    return now + _LONGEST * timedelta(seconds=lease_s)
 
 
 def lease_from(now: datetime, lease_s: float) -> datetime:
@@ -60,7 +76,12 @@ def beaten(job: Job, owner: str, progress: Progress, *, lease_s: float, now: dat
 def finished(
     job: Job, owner: str, state: JobState, *, result: Mapping[str, Any] | None, error: str | None, now: datetime
 ) -> Job:
-    """The job, ended. Raises Conflict where it is no longer the owner's."""
+    """The job, ended. Raises Conflict where it is no longer the owner's.
+
+    Saying the same once more changes nothing: the first answer may have been lost.
+    """
+    if (job.state, job.owner) == (state, owner) and state.ended:
+        return job
     _refuse_other(job, owner)
     return replace(job, state=state, result=result, error=error, lease_until=None, finished_at=now)
 
