@@ -24,6 +24,7 @@ MOST_DIMENSIONS: Final = 4_096
 _BACKEND: Final = "elasticsearch"
 _CURSOR_ID: Final = "cursor"
 _PASSING: Final = frozenset({429, 502, 503, 504})
+_NOT_FOUND: Final = 404
 _WAITS_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _WRITE: Final = "-write"
 """Ends the alias that is written through: a write to an index that is gone must not make one without a mapping."""
@@ -295,11 +296,10 @@ def _source(found: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check(outcome: Mapping[str, Any]) -> None:
     """Raise for an item that failed for good. 409: a newer version is there; 404 without error: it was gone already."""
     status = outcome["status"]
-    if status < 300 or status == 409 or status in _PASSING or (status == 404 and "error" not in outcome):
+    if status < 300 or status == 409 or status in _PASSING or (status == _NOT_FOUND and "error" not in outcome):
         return
     reason = f"memory {outcome['_id']}: {json.dumps(outcome.get('error'))}"
-    # An index that is gone is made again, and filled, by the next look at the cursor.
-    raise (BackendUnavailable if status == 404 else BackendRejected)(_BACKEND, reason)
+    raise (BackendUnavailable if status == _NOT_FOUND else BackendRejected)(_BACKEND, reason)
 
 
 @contextmanager
@@ -312,5 +312,6 @@ def _translated() -> Iterator[None]:
     except TransportError as exc:
         raise BackendUnavailable(_BACKEND, str(exc)) from exc
     except ApiError as exc:
-        kind = BackendUnavailable if exc.meta.status in _PASSING else BackendRejected
+        # An index that is gone is made again, and filled, by the next look at the cursor.
+        kind = BackendUnavailable if exc.meta.status in _PASSING | {_NOT_FOUND} else BackendRejected
         raise kind(_BACKEND, f"{exc.meta.status} {exc}") from exc
