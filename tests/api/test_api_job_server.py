@@ -92,6 +92,10 @@ def test_many_streams_hold_no_thread_and_leave_nothing_behind(tmp_path: Path, fo
         assert [event["event"] for event in events][-1] == "end"
         assert events[-1]["data"]["state"] == "cancelled"
         assert follow(port, job_id, events[-1]["id"]).status == 204
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=15)
+        assert (out, process.returncode) == ("ended in order\n", 0), err
+        assert "Traceback" not in err
 
 
 def test_a_server_that_ends_lets_its_streams_and_its_jobs_go(tmp_path: Path, follow: Callable[..., Stream]) -> None:

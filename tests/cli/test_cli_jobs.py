@@ -24,6 +24,7 @@ from vimbank.settings import EncoderSettings, Settings
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
 
+COMMAND = str(Path(sys.executable).parent / "vimbank")
 UNKNOWN = "0" * 32
 
 
@@ -200,6 +201,28 @@ def test_a_queue_that_is_down_ends_with_3_names_it_and_keeps_the_job(vimbank: Vi
     done = vimbank("jobs", "start", "check", **workers)
     assert (done.code, "redis" in done.err) == (3, True)
     assert [job["state"] for job in vimbank("jobs", "list", "--json").json["items"]] == ["queued"]
+
+
+def test_a_server_does_what_waits_and_what_is_due(vimbank: Vimbank, data: Path) -> None:
+    """The embedded form: no worker and no Redis, the server has threads and a schedule of its own."""
+    with beside(data) as other:
+        waiting = other.start("check")
+    words = [COMMAND, "serve", "--port", "0", "--allow-anonymous", "--data", str(data)]
+    environment = {**ENVIRONMENT, "PATH": "/usr/bin", "VIMBANK_JOBS__COMPACT_EVERY_S": "0.5"}
+    with (
+        beside(data) as other,
+        subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server,
+    ):
+        try:
+            until(lambda: other.get(waiting.id).state.ended, timeout_s=20)
+            until(lambda: len(other.list(name="compact", state=JobState.SUCCEEDED)) >= 2, timeout_s=20)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            _, err = server.communicate(timeout=20)
+        assert other.get(waiting.id).state is JobState.SUCCEEDED
+        keys = [job.key for job in other.list(name="compact")]
+        assert len(set(keys)) == len(keys)
+    assert (server.returncode, err) == (0, "")
 
 
 _PROGRAM = """

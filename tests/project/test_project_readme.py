@@ -16,8 +16,15 @@ TYPED = [line[2:] for line in README.splitlines() if line.startswith("$ vimbank 
 
 
 def all_commands() -> dict[str, click.Command]:
+    """Each by its name, and those of a group by the group's name and their own."""
     context = click.Context(cli)
-    return {name: command for name in COMMANDS if (command := cli.get_command(context, name)) is not None}
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        parts = command.commands.items() if isinstance(command, click.Group) else ()
+        found |= {f"{name} {part}": each for part, each in parts} or {name: command}
+    return found
 
 
 def test_readme_names_every_command_with_its_summary_and_no_other() -> None:
@@ -27,7 +34,7 @@ def test_readme_names_every_command_with_its_summary_and_no_other() -> None:
 
 def test_readme_names_every_option_of_every_command() -> None:
     for name, command in all_commands().items():
-        row = next(line for line in README.splitlines() if line.startswith(f"| `vimbank {name}` |"))
+        row = next(line for line in README.splitlines() if line.startswith(f"| `vimbank {name.split()[0]}` |"))
         own = {max(option.opts, key=len) for option in command.params if isinstance(option, click.Option)}
         missing = {opt for opt in own - {"--json", "--data", "--tenant", "--verbose"} if f"`{opt}" not in row}
         assert not missing, f"README's row of {name} lacks {missing}"
@@ -52,7 +59,9 @@ def test_every_setting_has_a_description() -> None:
 
 @pytest.mark.parametrize("line", TYPED)
 def test_what_readme_types_is_understood(line: str) -> None:
-    _, name, *arguments = shlex.split(line)
+    _, *words = shlex.split(line)
+    length = 1 if words[0] in all_commands() else 2
+    name, arguments = " ".join(words[:length]), words[length:]
     command = all_commands()[name]
     with command.make_context(name, arguments, resilient_parsing=False) as context:
         assert context.params
