@@ -12,9 +12,13 @@ from elasticsearch import Elasticsearch
 from tests.services import service_url
 from tests.vectors_kit import DEFINITION, HERE, Shelf, archived, change, shelf, tombstone, units
 from vimbank.domain.models import Partition
-from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError
+from vimbank.domain.text import analyze
+from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError, InvalidInput
+from vimbank.indexes.dense.elsewhere import ElsewhereIndex
 from vimbank.indexes.elasticsearch.dense import ElasticsearchDense, row_clauses
 from vimbank.indexes.elasticsearch.vectors import ElasticsearchVectors, identity_hash, partition_key, vector_document
+from vimbank.indexes.partition import LocalPartition
+from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.ports import EncoderIdentity
 
 DIMENSION = 8
@@ -267,6 +271,53 @@ class TestDenseSearch:
         shelved.fill(units(3, DIMENSION))
         with pytest.raises(BackendRejected):
             shelved.dense.search(shelved.index(), np.ones(4, dtype=np.float32), allowed=None, limit=1)
+
+
+class TestElsewhere:
+    """The roster's rows in process, their vectors in Elasticsearch."""
+
+    def partition(self) -> LocalPartition:
+        return LocalPartition(HERE, ElsewhereIndex(DIMENSION), PostingsIndex(), analyze)
+
+    def test_the_answers_are_those_of_a_process_that_holds_the_vectors(self, shelved: Shelf) -> None:
+        changes = [change(number, vector) for number, vector in enumerate(units(20, DIMENSION), start=1)]
+        changes += [tombstone(3, 21), change(5, axis(0), revision=22), tombstone(20, 23)]
+        shelved.put(changes)
+        light = self.partition()
+        for each in changes:
+            light.apply([each])
+        held, elsewhere = (
+            shelved.dense.search(index, axis(0), allowed=None, limit=7) for index in (shelved.index(), light)
+        )
+        rows = np.arange(18)
+        assert elsewhere.rows.tolist() == held.rows.tolist()
+        assert elsewhere.score(rows).tolist() == held.score(rows).tolist()
+        assert light.dense.nbytes == 0
+
+    def test_it_is_saved_restored_and_compared_with_the_store(self) -> None:
+        changes = [change(number, vector) for number, vector in enumerate(units(5, DIMENSION), start=1)]
+        light, again = self.partition(), self.partition()
+        light.apply(changes)
+        again.restore(light.dump())
+        assert len(again) == len(again.dense) == 5
+        assert again.compare(changes) == []
+        assert again.compare(changes[:4]) != []
+
+    def test_vectors_that_the_other_form_refuses_are_refused_case_15(self) -> None:
+        index = ElsewhereIndex(DIMENSION)
+        for bad in (np.ones((1, DIMENSION + 1)), np.full((1, DIMENSION), np.nan)):
+            with pytest.raises(InvalidInput):
+                index.append(bad.astype(np.float32))
+            with pytest.raises(InvalidInput):
+                index.replace(0, bad[0].astype(np.float32))
+        assert len(index) == 0
+
+    def test_every_row_is_near_nothing(self) -> None:
+        index = ElsewhereIndex(DIMENSION)
+        index.append(units(4, DIMENSION))
+        assert index.search(axis(0), allowed=np.array([False, True, True, True]), top_k=2).tolist() == [1, 2]
+        assert index.score(axis(0), np.arange(4)).tolist() == [0.0] * 4
+        assert not index.vectors(np.arange(4)).any()
 
 
 class TestRequests:

@@ -204,7 +204,7 @@ class LocalPartition:
         problems += [f"{one}: in the index but not in the store" for one in here if one not in known]
         shared = [(row, known[one]) for row, one in enumerate(here) if one in known]
         problems += self._stale_rows(shared)
-        if len(self.dense) == len(here):
+        if len(self.dense) == len(here) and self.dense.nbytes:  # none: an engine keeps the vectors
             problems += self._wrong_vectors(shared)
         # Each row's score depends on all rows: where ids differ there is nothing to compare it with.
         if len(self.sparse) == len(here) == len(shared) == len(known):
