@@ -89,6 +89,7 @@ def test_the_list_is_newest_first_and_can_be_narrowed(client: TestClient) -> Non
     assert [job["id"] for job in listed] == mine[:0:-1]
     assert client.get("/v1/jobs", params={"name": "failing", "state": "running"}).json() == {"items": []}
     assert fields_of(client.get("/v1/jobs", params={"state": "gone"})) == ["state"]
+    assert fields_of(client.get("/v1/jobs", params={"name": "\x00"})) == ["name"]
     assert fields_of(client.get("/v1/jobs", params={"limit": 0})) == ["limit"]
     assert fields_of(client.get("/v1/jobs", params={"colour": "red"})) == ["colour"]
 
@@ -121,6 +122,7 @@ def test_every_parameter_that_is_listed_is_one_that_the_job_knows(client: TestCl
         ({"name": "check", "params": {"colour": "red"}}, "params.colour"),
         ({"name": "check", "params": {"tenant": " "}}, "params.tenant"),
         ({"name": "compact", "params": {"keep_days": -1}}, "params.keep_days"),
+        ({"name": "compact", "params": {"keep_days": 1e300}}, "params.keep_days"),
         ({"name": "held", "params": {"gate": 7}}, "params.gate"),
         ({"name": "check", "key": " "}, "key"),
     ],

@@ -122,6 +122,14 @@ def test_the_list_is_newest_first_and_can_be_narrowed(vimbank: Vimbank) -> None:
 
 
 @pytest.mark.parametrize("words", [["show"], ["watch"], ["cancel"]])
+def test_what_can_be_no_id_is_refused(vimbank: Vimbank, words: list[str]) -> None:
+    """Case 114: a byte of the command line that is no text."""
+    done = vimbank("jobs", *words, "a\udcff")
+    assert (done.code, "id: " in done.err) == (2, True)
+    assert vimbank("jobs", "list", "--name", "a\udcff").code == 2
+
+
+@pytest.mark.parametrize("words", [["show"], ["watch"], ["cancel"]])
 def test_an_unknown_job_ends_with_1(vimbank: Vimbank, words: list[str]) -> None:
     done = vimbank("jobs", *words, UNKNOWN)
     assert (done.code, UNKNOWN in done.err) == (1, True)

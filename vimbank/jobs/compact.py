@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.params import only, positive
 
 __all__ = ["compact", "validate"]
 
+_MOST_DAYS: Final = 36_500
+
 
 def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """``keep_days``: how long deletions and ended jobs are remembered; left out: as the settings say."""
     only(params, "keep_days")
     days = params.get("keep_days")
-    return {} if days is None else {"keep_days": positive(days, "params.keep_days")}
+    return {} if days is None else {"keep_days": positive(days, "params.keep_days", most=_MOST_DAYS)}
 
 
 def compact(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:

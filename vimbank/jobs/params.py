@@ -1,6 +1,5 @@
 """Checks of what a job is asked with; an error names ``params.<field>``."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +22,8 @@ def none(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def positive(value: object, field: str) -> float:
-    """The finite number > 0, or InvalidInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 < value < math.inf):
-        raise InvalidInput.of(field, "must be a number above 0")
+def positive(value: object, field: str, *, most: float) -> float:
+    """The number in (0, ``most``], or InvalidInput."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InvalidInput.of(field, f"must be a number above 0, at most {most:g}")
     return float(value)

@@ -16,7 +16,7 @@ from vimbank.domain.jobs import Job, JobState, Progress, Schedule
 from vimbank.domain.sanitize import clean_id
 from vimbank.errors import BackendUnavailable, Conflict, InvalidInput, VimbankError
 from vimbank.jobs.context import JobContext, Surroundings
-from vimbank.jobs.pulse import JobCancelled, JobInterrupted, LeaseLost, Pulse
+from vimbank.jobs.pulse import JobCancelled, JobInterrupted, LeaseLost, Pulses
 from vimbank.jobs.registry import JOBS, JobSpec, spec_of
 from vimbank.ports import JobQueue
 
@@ -84,6 +84,7 @@ class Jobs:
         self._queue = queue
         self._lease_s = lease_s
         self._stopping = threading.Event()
+        self._pulses = Pulses(every_s=min(_BEAT_S, lease_s / 3), stopping=self._stopping)
         self._process = f"{socket.gethostname()}:{os.getpid()}"
         self._closers: list[Callable[[], None]] = []
 
@@ -112,18 +113,18 @@ class Jobs:
         return job, created
 
     def get(self, job_id: str) -> Job:
-        """Raises NotFound."""
-        return self._store.get(job_id)
+        """Raises NotFound; InvalidInput where this can be no id."""
+        return self._store.get(clean_id(job_id, "id"))
 
     def list(self, *, name: str | None = None, state: JobState | None = None, limit: int = 100) -> Sequence[Job]:
         """The newest first."""
         if not 1 <= limit <= 1_000:
             raise InvalidInput.of("limit", "must be between 1 and 1000")
-        return self._store.list(name=name, state=state, limit=limit)
+        return self._store.list(name=None if name is None else clean_id(name, "name"), state=state, limit=limit)
 
     def cancel(self, job_id: str) -> Job:
         """End a job that waits, ask a running one to stop after its batch; an ended one stays. Raises NotFound."""
-        return self._store.cancel(job_id, now=self._clock())
+        return self._store.cancel(clean_id(job_id, "id"), now=self._clock())
 
     def events(self, job_id: str, *, timeout_s: float) -> Iterator[Job]:
         """The job now and after each change, until it has ended, ``timeout_s`` has passed or this object closes.
@@ -133,7 +134,7 @@ class Jobs:
         deadline = time.monotonic() + timeout_s
         seen: Job | None = None
         while True:
-            job = self._store.get(job_id)
+            job = self.get(job_id)
             if seen is None or _visible(job) != _visible(seen):
                 seen = job
                 yield job
@@ -239,7 +240,7 @@ class Jobs:
             return self._end(job, owner, JobState.FAILED, error=f"{type(error).__name__}: {error}")
 
     def _call(self, spec: JobSpec, params: Mapping[str, Any], beat: Callable[[Progress], bool]) -> Mapping[str, Any]:
-        with Pulse(beat, every_s=min(_BEAT_S, self._lease_s / 3), stopping=self._stopping) as pulse:
+        with self._pulses.of(beat, limit_s=spec.time_limit_s) as pulse:
             return spec.run(JobContext(self._around, pulse), params)
 
     def _run_unrecorded(self, spec: JobSpec, params: Mapping[str, Any]) -> Run:
