@@ -26,7 +26,7 @@ alive() {
 wait_until() {
   local deadline=$((SECONDS + $1)) name=$2
   shift 2
-  until "$@" >/dev/null 2>&1; do
+  until alive "$(cat "$folder/$name.pid")" && "$@" >/dev/null 2>&1; do
     if ! alive "$(cat "$folder/$name.pid")" || [ $SECONDS -ge $deadline ]; then
       echo "$name did not start; the end of $folder/$name.log:" >&2
       tail -n 20 "$folder/$name.log" >&2

@@ -25,10 +25,9 @@ from pydantic import BaseModel
 
 import vimbank
 from tests.project.tree import ROOT
-from vimbank.api.app import create_app
+from vimbank.api.auth import Keyring
 from vimbank.api.server import _GRACE_S
 from vimbank.domain.jobs import QueueName
-from vimbank.service import MemoryService
 from vimbank.settings import Settings, load_settings
 
 BIN: Final = Path(sys.executable).parent
@@ -238,13 +237,11 @@ def test_settings_are_made_from_the_service_s_environment(service: str, monkeypa
         assert settings.store.url is None, "no more than it needs"
 
 
-def test_the_api_of_the_compose_file_asks_for_keys_and_listens_to_its_port(
-    monkeypatch: pytest.MonkeyPatch, service: MemoryService
-) -> None:
+def test_the_api_of_the_compose_file_asks_for_keys_and_listens_to_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment_of("api").items():
         monkeypatch.setenv(name, value)
     settings = load_settings()
-    create_app(service, settings)  # which refuses to listen on all addresses without keys
+    Keyring.of(settings.api)  # which refuses to listen on all addresses without keys
     assert settings.api.host == "0.0.0.0"
     assert SERVICES["api"]["ports"] == [f"127.0.0.1:8080:{settings.api.port}"]
     assert ("EXPOSE", str(settings.api.port)) in instructions()
