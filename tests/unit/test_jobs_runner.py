@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.runner_kit import MEMORIES, Gate, GatedEncoder, fill, open_folder, op
 from vimbank.domain.jobs import Job, JobState
 from vimbank.domain.models import Query
 from vimbank.errors import BackendUnavailable, Conflict, InvalidInput, NotFound
+from vimbank.jobs.registry import JOBS
 from vimbank.jobs.runner import Jobs, Run
 from vimbank.queues.threads import ThreadQueue
 from vimbank.service import MemoryService
@@ -213,6 +215,25 @@ class TestRunning:
             assert jobs.get(job.id).state is JobState.QUEUED
         down = False
         assert jobs.run(job.id).state is JobState.SUCCEEDED
+
+    def test_a_job_that_takes_too_long_fails(self, filled: MemoryService, clock: SettableClock) -> None:
+        whole = open_jobs(filled, clock)
+        limited = {"reindex": replace(JOBS["reindex"], time_limit_s=0.0)}
+        jobs = Jobs(whole._around, whole._queue, lease_s=60.0, specs=limited)
+        assert jobs.run(jobs.start("reindex").id).state is JobState.FAILED
+        assert jobs.list()[0].error == "it took longer than 0 s"
+
+    def test_a_long_job_that_says_nothing_keeps_its_lease(self, filled: MemoryService, clock: SettableClock) -> None:
+        gate = Gate()
+        jobs = open_jobs(filled, clock, encoder=GatedEncoder(gate), lease_s=0.5)
+        running = Background(jobs, jobs.start("reindex").id)
+        gate.reached.wait()
+        for _ in range(3):
+            clock.advance(seconds=0.4)
+            until(lambda: jobs.list()[0].lease_until == clock() + timedelta(seconds=0.5))
+        gate.open.set()
+        assert running.wait() is not None
+        assert jobs.list()[0].attempts == 1
 
     def test_a_refusal_is_the_end(self, filled: MemoryService, clock: SettableClock) -> None:
         def fail() -> None:

@@ -52,5 +52,5 @@ class JobContext:
         self.pulse.report(done, total, message)
 
     def check(self) -> None:
-        """Raises JobCancelled, JobInterrupted or LeaseLost when the job must not go on."""
+        """Raises JobCancelled, JobInterrupted, JobTimedOut or LeaseLost when the job must not go on."""
         self.pulse.check()

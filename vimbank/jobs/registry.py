@@ -21,7 +21,8 @@ class JobSpec:
     ``run`` is idempotent, works in small batches and gives a report of JSON values. ``validate`` gives the parameters
     as ``run`` takes them, or raises InvalidInput naming ``params.<field>``. ``recorded`` false: what the schedule
     starts of it every few seconds leaves no record; what somebody asks for always does. ``params`` tells what each
-    parameter means, for those who ask.
+    parameter means, for those who ask. ``time_limit_s``: how long a run may take, seconds; one that takes longer fails
+    at its next ``check``, and a worker process may end it.
     """
 
     name: str
