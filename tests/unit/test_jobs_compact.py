@@ -1,6 +1,8 @@
 """The jobs that look after the store, on a real service: what they do, and what they must leave alone."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from tests.conftest import SettableClock
 from tests.runner_kit import GatedEncoder, fill, open_folder, open_jobs
 from vimbank.domain.jobs import JobState
-from vimbank.domain.models import ListQuery, MemoryDraft, Query
+from vimbank.domain.models import ListQuery, MemoryDraft, Partition, Query
 from vimbank.errors import BackendUnavailable, NotFound
 from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
@@ -134,6 +136,38 @@ class TestFollowersThatMissedDeletions:
             done(open_jobs(filled, clock), "compact")
             found(other)
             assert len(found(other, consistency="eventual")) == 29
+
+    def test_between_the_state_and_the_changes(
+        self, filled: MemoryService, clock: SettableClock, tmp_path: Path
+    ) -> None:
+        """A search reads the state first and the changes then; tombstones may go in between."""
+        ana = Partition("default", "ana", "dialog")
+        with open_folder(tmp_path / "data", clock=clock) as other:
+            found(other)
+            (gone,) = forget(filled, 1)
+            state = filled.store.state()
+            clock.advance(days=8)
+            assert filled.compact(deleted_before=clock()) == 1
+            with other._indexes.read(ana, state=state) as index:
+                assert len(index) == 29
+            assert gone not in found(other)
+
+    def test_while_others_write_delete_and_search(
+        self, filled: MemoryService, clock: SettableClock, tmp_path: Path
+    ) -> None:
+        def churn() -> None:
+            for place in range(40):
+                draft = MemoryDraft(tenant="default", user_id="ana", bank="dialog", text=f"a passing pier {place}")
+                filled.delete("default", filled.add(draft).id)
+                filled.compact(deleted_before=clock() + timedelta(days=1))
+
+        with open_folder(tmp_path / "data", clock=clock) as other, ThreadPoolExecutor(1) as pool:
+            churning = pool.submit(churn)
+            while not churning.done():
+                found(other)
+            churning.result()
+            assert set(found(other)) == set(ids(filled))
+            assert other.check().ok
 
     def test_only_the_partition_that_missed_one_is_rebuilt(
         self, filled: MemoryService, clock: SettableClock, tmp_path: Path
