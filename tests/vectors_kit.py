@@ -1,29 +1,27 @@
 """Vectors in a real Elasticsearch beside the same ones in process: for tests of the dense leg there."""
 
-import json
 import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from elasticsearch import Elasticsearch
 
 from vimbank.domain.models import Change, Memory, MemoryState, Partition, Vector, Vectors
 from vimbank.domain.text import analyze
 from vimbank.indexes.dense.exact import ExactIndex
+from vimbank.indexes.elasticsearch.client import ElasticsearchClient
 from vimbank.indexes.elasticsearch.dense import ElasticsearchDense
-from vimbank.indexes.elasticsearch.vectors import ElasticsearchVectors
+from vimbank.indexes.elasticsearch.vectors import vectors_index
+from vimbank.indexes.elasticsearch.writer import ElasticsearchIndex
 from vimbank.indexes.partition import LocalPartition
 from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.ports import EncoderIdentity
 
 NOW: Final = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 HERE: Final = Partition("t", "u", "dialog")
-DEFINITION: Final = json.loads((Path(__file__).parents[1] / "es_mappings" / "vectors.v1.json").read_text())
 
 
 def units(count: int, dimension: int, seed: int = 0) -> Vectors:
@@ -59,29 +57,37 @@ def archived(number: int, vector: Vector, revision: int) -> Change:
 class Shelf:
     """One encoder's vectors in Elasticsearch, and in process under the same numbers."""
 
-    def __init__(self, client: Elasticsearch, prefix: str, dimension: int, **given: Any) -> None:
+    def __init__(self, client: ElasticsearchClient, prefix: str, dimension: int) -> None:
         self.client = client
-        self.dimension = dimension
-        self.given = {
-            "prefix": prefix,
-            "banks": ("dialog", "knowledge"),
-            "identity": EncoderIdentity("test", "1", dimension),
-            "store_id": "a" * 32,
-            "definition": DEFINITION,
-            "search_timeout_s": 10.0,
-        } | given
-        self.remote = ElasticsearchVectors(client, **self.given)
-        self.dense = ElasticsearchDense(self.remote.search)
+        self.prefix = prefix
+        self.store_id = "a" * 32
+        self.identity = EncoderIdentity("test", "1", dimension)
+        self.remote = self.again()
+        self.dense = self.search()
         self.partitions: dict[Partition, LocalPartition] = {}
 
-    def again(self, **given: Any) -> ElasticsearchVectors:
-        """Another process's view, or one with other settings."""
-        return ElasticsearchVectors(self.client, **(self.given | given))
+    def again(self, **given: Any) -> ElasticsearchIndex:
+        """Another process's index, or one with other settings."""
+        settings: dict[str, Any] = {
+            "banks": ("dialog", "knowledge"), "prefix": self.prefix, "store_id": self.store_id,
+            "identity": self.identity,
+        }  # fmt: skip
+        return vectors_index(given.pop("client", self.client), **(settings | given))
+
+    def search(self, **given: Any) -> ElasticsearchDense:
+        """A search on this encoder's vectors."""
+        return ElasticsearchDense(given.pop("client", self.client), prefix=self.prefix, identity=self.identity, **given)
+
+    def indexes(self) -> dict[str, Any]:
+        """Every index under the prefix, with its mapping."""
+        found: dict[str, Any] = self.client.ask("GET", f"/{self.prefix}-*/_mapping")
+        return found
 
     def index(self, partition: Partition = HERE) -> LocalPartition:
         """The partition in process."""
         if partition not in self.partitions:
-            self.partitions[partition] = LocalPartition(partition, ExactIndex(self.dimension), PostingsIndex(), analyze)
+            dense = ExactIndex(self.identity.dimension)
+            self.partitions[partition] = LocalPartition(partition, dense, PostingsIndex(), analyze)
         return self.partitions[partition]
 
     def put(self, changes: Sequence[Change], *, locally: bool = True) -> None:
@@ -98,13 +104,13 @@ class Shelf:
 
 
 @contextmanager
-def shelf(url: str, dimension: int = 8, **given: Any) -> Iterator[Shelf]:
+def shelf(url: str, dimension: int = 8) -> Iterator[Shelf]:
     """An empty shelf, whose indexes are removed afterwards."""
-    prefix = f"vbtest-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with Elasticsearch(url) as client:
-        made = Shelf(client, prefix, dimension, **given)
-        try:
-            yield made
-        finally:
-            for index in client.indices.get_mapping(index=f"{prefix}-*").body:
-                client.indices.delete(index=index)
+    client = ElasticsearchClient.connect([url], search_timeout_s=10.0)
+    made = Shelf(client, f"vbtest-{os.getpid()}-{uuid.uuid4().hex[:8]}", dimension)
+    try:
+        yield made
+    finally:
+        for index in made.indexes():
+            client.ask("DELETE", f"/{index}")
+        client.close()

@@ -19,7 +19,6 @@ from vimbank.domain.models import BoolArray, FusionName, Partition, Vector
 from vimbank.domain.text import analyze_query
 from vimbank.eval.synthetic import Corpus
 from vimbank.indexes.dense.exact import ExactIndex
-from vimbank.indexes.elasticsearch.dense import ElasticsearchDense
 from vimbank.ports import LexicalQuery
 from vimbank.retrieval.legs import LocalDense, LocalSparse
 from vimbank.retrieval.ranking import Ask, SearchLegs, rank_partition
@@ -48,9 +47,7 @@ def agree(filled: Shelf, vector: Vector, allowed: BoolArray | None, limit: int, 
     exact = ExactIndex(DIMENSION)
     exact.append(index.dense.vectors(np.arange(len(index))))
     expected = exact.search(vector, allowed=allowed, top_k=limit)
-    leg = ElasticsearchDense(filled.remote.search, most_terms=most_terms).search(
-        index, vector, allowed=allowed, limit=limit
-    )
+    leg = filled.search(most_terms=most_terms).search(index, vector, allowed=allowed, limit=limit)
     possible = len(index) if allowed is None else int(np.count_nonzero(allowed))
     assert leg.rows.tolist() == sorted(expected.tolist())
     assert len(leg.rows) == min(limit, possible)

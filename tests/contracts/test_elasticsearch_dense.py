@@ -3,20 +3,27 @@
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from elasticsearch import Elasticsearch
 
 from tests.services import service_url
-from tests.vectors_kit import DEFINITION, HERE, Shelf, archived, change, shelf, tombstone, units
+from tests.vectors_kit import HERE, Shelf, archived, change, shelf, tombstone, units
 from vimbank.domain.models import Partition
 from vimbank.domain.text import analyze
-from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError, InvalidInput
-from vimbank.indexes.dense.elsewhere import ElsewhereIndex
-from vimbank.indexes.elasticsearch.dense import ElasticsearchDense, row_clauses
-from vimbank.indexes.elasticsearch.vectors import ElasticsearchVectors, identity_hash, partition_key, vector_document
+from vimbank.errors import BackendError, BackendRejected, BackendUnavailable, ConfigError
+from vimbank.indexes.absent import AbsentDense
+from vimbank.indexes.elasticsearch.client import ElasticsearchClient
+from vimbank.indexes.elasticsearch.dense import row_clauses
+from vimbank.indexes.elasticsearch.vectors import (
+    drop_former_vectors,
+    former_vectors,
+    identity_hash,
+    vector_document,
+    vectors_alias,
+    vectors_index,
+)
 from vimbank.indexes.partition import LocalPartition
 from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.ports import EncoderIdentity
@@ -46,14 +53,13 @@ def found(shelved: Shelf, vector: np.ndarray[tuple[int], np.dtype[np.float32]], 
 class TestRemoteIndex:
     def test_a_new_index_stands_at_0_and_is_made(self, shelved: Shelf) -> None:
         assert shelved.remote.cursor() == 0
-        made = shelved.client.indices.get_mapping(index=f"{shelved.given['prefix']}-*").body
-        ending = f"vectors-v1-{identity_hash(shelved.given['identity'])}"
-        assert sorted(made) == [f"{shelved.given['prefix']}-{bank}-{ending}" for bank in ("dialog", "knowledge")]
-        mapping = next(iter(made.values()))["mappings"]
-        assert mapping["properties"]["vector"]["dims"] == DIMENSION
-        assert mapping["_meta"]["encoder"]["name"] == "test"
-        assert mapping["_meta"]["store"] == shelved.given["store_id"]
-        assert mapping["_meta"]["mapping"] == 1
+        ending = f"vectors-v1-{identity_hash(shelved.identity)}"
+        made = shelved.indexes()
+        assert sorted(made) == [f"{shelved.prefix}-{bank}-{ending}-1" for bank in ("dialog", "knowledge")]
+        mappings = next(iter(made.values()))["mappings"]
+        assert mappings["properties"]["vector"]["dims"] == DIMENSION
+        assert mappings["_meta"] == {"store": shelved.store_id, "encoder": asdict(shelved.identity), "mapping": 1}
+        assert shelved.remote.name == "dense"
 
     def test_what_is_applied_is_found_after_the_advance(self, shelved: Shelf) -> None:
         shelved.fill(units(5, DIMENSION))
@@ -81,7 +87,7 @@ class TestRemoteIndex:
     def test_a_deletion_that_a_late_write_undoes_is_seen_by_the_check_and_by_no_search_case_70(
         self, shelved: Shelf
     ) -> None:
-        """Elasticsearch remembers the version of what it deleted, for ``index.gc_deletes``; server A does not.
+        """Elasticsearch remembers the version of what it deleted for ``index.gc_deletes``; server A does not.
 
         However long a writer slept, what it brings back is unknown to the roster.
         """
@@ -90,8 +96,6 @@ class TestRemoteIndex:
         shelved.put([change(1, units(2, DIMENSION)[0])], locally=False)
         assert set(shelved.remote.holds(HERE)) in ({2}, {1, 2})
         assert found(shelved, units(2, DIMENSION)[0]) == ["m0002"]
-        settings = next(iter(shelved.client.indices.get_settings(index=f"{shelved.given['prefix']}-*").body.values()))
-        assert settings["settings"]["index"]["gc_deletes"] == "1h"
 
     def test_an_update_replaces_the_vector_case_19(self, shelved: Shelf) -> None:
         shelved.put([change(1, axis(0)), change(2, axis(1))])
@@ -135,13 +139,13 @@ class TestRemoteIndex:
     def test_an_index_that_is_lost_is_not_made_by_a_write_but_by_the_next_look(self, shelved: Shelf) -> None:
         """A write that made it would leave it without a mapping, and its cursor ahead of what it holds."""
         shelved.fill(units(3, DIMENSION))
-        lost = next(name for name in shelved.client.indices.get_mapping(index="*").body if "dialog-vectors" in name
-                    and name.startswith(shelved.given["prefix"]))  # fmt: skip
-        shelved.client.indices.delete(index=lost)
-        with pytest.raises(BackendUnavailable):
+        shelved.client.ask("DELETE", f"/{vectors_alias(shelved.prefix, 'dialog', shelved.identity)}-1")
+        with pytest.raises(BackendError):
             shelved.remote.apply([change(4, axis(0))])
-        with pytest.raises(BackendUnavailable):
+        with pytest.raises(BackendError):
             shelved.remote.advance(4)
+        with pytest.raises(BackendUnavailable):
+            found(shelved, axis(0))
         assert shelved.remote.cursor() == 0
         assert shelved.remote.holds(HERE) == {}
 
@@ -172,21 +176,25 @@ class TestRemoteIndex:
     def test_another_encoder_has_an_index_of_its_own_cases_16_134(self, shelved: Shelf) -> None:
         """Also at equal dimension; the former's is dropped when the new one is full, and nobody else's is."""
         shelved.fill(units(3, DIMENSION))
-        foreign = shelved.again(prefix=shelved.given["prefix"] + "-x", store_id="b" * 32)
+        foreign = shelved.again(prefix=shelved.prefix + "-x")
         foreign.cursor()
-        new = shelved.again(identity=EncoderIdentity("test", "2", DIMENSION))
+        identity = EncoderIdentity("test", "2", DIMENSION)
+        new = shelved.again(identity=identity)
         assert new.cursor() == 0
         assert new.holds(HERE) == {}
         new.apply([change(1, axis(3))])
         new.advance(3)
         assert shelved.remote.holds(HERE) == {1: 1, 2: 2, 3: 3}
-        dropped = new.drop_others()
-        assert len(dropped) == 2
-        assert all(name.endswith(identity_hash(shelved.given["identity"])) for name in dropped)
-        assert new.others() == []
+        assert found(shelved, units(3, DIMENSION)[0], limit=1) == ["m0001"]
+        whose = {"prefix": shelved.prefix, "store_id": shelved.store_id}
+        assert former_vectors(shelved.client, identity=identity, prefix=shelved.prefix, store_id="b" * 32) == []
+        dropped = drop_former_vectors(shelved.client, identity=identity, **whose)
+        assert dropped == [
+            f"{vectors_alias(shelved.prefix, bank, shelved.identity)}-1" for bank in ("dialog", "knowledge")
+        ]
+        assert former_vectors(shelved.client, identity=identity, **whose) == []
         assert new.holds(HERE) == {1: 1}
-        assert foreign.cursor() == 0
-        assert len(foreign.others()) == 0
+        assert len(shelved.indexes()) == 4  # the new encoder's, and those of the other prefix
 
     def test_an_index_of_another_store_is_refused(self, shelved: Shelf) -> None:
         shelved.remote.cursor()
@@ -194,22 +202,21 @@ class TestRemoteIndex:
             shelved.again(store_id="b" * 32).cursor()
 
     def test_more_dimensions_than_elasticsearch_keeps_are_refused_at_the_start(self) -> None:
-        with Elasticsearch(NOWHERE) as client, pytest.raises(ConfigError, match="4096 dimensions"):
-            ElasticsearchVectors(
-                client, prefix="p", banks=(), identity=EncoderIdentity("wide", "1", 4_097), store_id="",
-                definition=DEFINITION, search_timeout_s=1.0,
-            )  # fmt: skip
+        client = ElasticsearchClient.connect([NOWHERE])
+        wide = EncoderIdentity("wide", "1", 4_097)
+        with pytest.raises(ConfigError, match="4096 dimensions"):
+            vectors_index(client, banks=("dialog",), prefix="p", store_id="", identity=wide)
 
     def test_out_of_reach_is_unavailable(self, shelved: Shelf) -> None:
-        with Elasticsearch(NOWHERE, max_retries=0) as client:
-            away = ElasticsearchVectors(client, **shelved.given)
-            for call in (away.cursor, lambda: away.apply([change(1, axis(0))]), lambda: away.advance(1),
-                         lambda: away.holds(HERE), away.reset, away.others):  # fmt: skip
-                with pytest.raises(BackendUnavailable):
-                    call()
-            shelved.fill(units(2, DIMENSION))
-            with pytest.raises(BackendUnavailable):
-                ElasticsearchDense(away.search).search(shelved.index(), axis(0), allowed=None, limit=1)
+        away = ElasticsearchClient.connect([NOWHERE])
+        shelved.fill(units(2, DIMENSION))
+        with pytest.raises(BackendUnavailable):
+            shelved.again(client=away).cursor()
+        with pytest.raises(BackendUnavailable):
+            former_vectors(away, prefix="p", store_id="", identity=shelved.identity)
+        with pytest.raises(BackendUnavailable):
+            shelved.search(client=away).search(shelved.index(), axis(0), allowed=None, limit=1)
+        away.close()
 
 
 class TestDenseSearch:
@@ -226,10 +233,11 @@ class TestDenseSearch:
         shelved.fill(units(2, DIMENSION))
         assert found(shelved, axis(0), limit=50) == ["m0001", "m0002"]
 
-    def test_no_index_yet_is_no_hits(self, shelved: Shelf) -> None:
+    def test_no_index_yet_is_unavailable(self, shelved: Shelf) -> None:
+        """To answer without these vectors, and to say so, is better than to find nothing near."""
         shelved.index().apply([change(1, axis(0))])
-        leg = shelved.dense.search(shelved.index(), axis(0), allowed=None, limit=5)
-        assert leg.score(leg.rows).tolist() == [0.0]
+        with pytest.raises(BackendUnavailable):
+            shelved.dense.search(shelved.index(), axis(0), allowed=None, limit=5)
 
     def test_far_ones_that_may_be_returned_are_case_8(self, shelved: Shelf) -> None:
         near, far = axis(0) + 0.01 * units(15, DIMENSION), -axis(0) + 0.01 * units(5, DIMENSION)
@@ -273,17 +281,14 @@ class TestDenseSearch:
             shelved.dense.search(shelved.index(), np.ones(4, dtype=np.float32), allowed=None, limit=1)
 
 
-class TestElsewhere:
-    """The roster's rows in process, their vectors in Elasticsearch."""
-
-    def partition(self) -> LocalPartition:
-        return LocalPartition(HERE, ElsewhereIndex(DIMENSION), PostingsIndex(), analyze)
+class TestAbsent:
+    """The roster's rows in process, their vectors in Elasticsearch alone."""
 
     def test_the_answers_are_those_of_a_process_that_holds_the_vectors(self, shelved: Shelf) -> None:
         changes = [change(number, vector) for number, vector in enumerate(units(20, DIMENSION), start=1)]
         changes += [tombstone(3, 21), change(5, axis(0), revision=22), tombstone(20, 23)]
         shelved.put(changes)
-        light = self.partition()
+        light = LocalPartition(HERE, AbsentDense(DIMENSION), PostingsIndex(), analyze)
         for each in changes:
             light.apply([each])
         held, elsewhere = (
@@ -292,32 +297,6 @@ class TestElsewhere:
         rows = np.arange(18)
         assert elsewhere.rows.tolist() == held.rows.tolist()
         assert elsewhere.score(rows).tolist() == held.score(rows).tolist()
-        assert light.dense.nbytes == 0
-
-    def test_it_is_saved_restored_and_compared_with_the_store(self) -> None:
-        changes = [change(number, vector) for number, vector in enumerate(units(5, DIMENSION), start=1)]
-        light, again = self.partition(), self.partition()
-        light.apply(changes)
-        again.restore(light.dump())
-        assert len(again) == len(again.dense) == 5
-        assert again.compare(changes) == []
-        assert again.compare(changes[:4]) != []
-
-    def test_vectors_that_the_other_form_refuses_are_refused_case_15(self) -> None:
-        index = ElsewhereIndex(DIMENSION)
-        for bad in (np.ones((1, DIMENSION + 1)), np.full((1, DIMENSION), np.nan)):
-            with pytest.raises(InvalidInput):
-                index.append(bad.astype(np.float32))
-            with pytest.raises(InvalidInput):
-                index.replace(0, bad[0].astype(np.float32))
-        assert len(index) == 0
-
-    def test_every_row_is_near_nothing(self) -> None:
-        index = ElsewhereIndex(DIMENSION)
-        index.append(units(4, DIMENSION))
-        assert index.search(axis(0), allowed=np.array([False, True, True, True]), top_k=2).tolist() == [1, 2]
-        assert index.score(axis(0), np.arange(4)).tolist() == [0.0] * 4
-        assert not index.vectors(np.arange(4)).any()
 
 
 class TestRequests:
@@ -345,10 +324,6 @@ class TestRequests:
         assert document is not None
         assert np.array_equal(np.array(document["vector"], dtype=np.float32), vector)
         assert len(json.dumps(document["vector"])) < 0.65 * len(json.dumps(vector.tolist()))
-
-    def test_parts_of_a_partition_are_not_glued_case_63(self) -> None:
-        keys = {partition_key(Partition(*parts)) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd")]}
-        assert len(keys) == 3
 
     def test_any_difference_of_encoders_is_another_index(self) -> None:
         one = EncoderIdentity("a", "1", 8)

@@ -1,15 +1,17 @@
 """The vector leg of a search on vectors that Elasticsearch keeps: kNN with a filter, one request a partition."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from vimbank.domain.models import BoolArray, FloatArray, IntArray, Partition, Vector
-from vimbank.ports import DenseLeg, PartitionIndex
+from vimbank.domain.models import BoolArray, FloatArray, IntArray, Vector
+from vimbank.indexes.elasticsearch.client import ElasticsearchClient
+from vimbank.indexes.elasticsearch.naming import partition_key
+from vimbank.indexes.elasticsearch.vectors import vectors_alias
+from vimbank.ports import DenseLeg, EncoderIdentity, PartitionIndex
 
-__all__ = ["ElasticsearchDense", "VectorSearch", "row_clauses"]
+__all__ = ["ElasticsearchDense", "row_clauses"]
 
 MOST_CANDIDATES: Final = 10_000
 """Elasticsearch's bound of ``k``, of ``num_candidates`` and of the hits of one answer."""
@@ -23,14 +25,6 @@ dimensions) found 98.6 % with 400 candidates and 99.9 % with 1,000."""
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 
 Clauses = list[dict[str, Any]]
-
-
-class VectorSearch(Protocol):
-    """Asks the index that holds a partition's vectors."""
-
-    def __call__(self, partition: Partition, body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The hits of a search, [] where there is no index yet. Raises BackendUnavailable, BackendRejected."""
-        ...
 
 
 class ElasticsearchDense:
@@ -48,14 +42,18 @@ class ElasticsearchDense:
     A memory without a vector is not in Elasticsearch. Its cosine is 0, and where fewer vectors than ``limit`` may be
     returned it takes one of the places that are left, as it does in process.
 
-    Args:    ask: asks the index of the encoder whose query vectors ``search`` gets.
+    Args:    identity: the encoder whose query vectors ``search`` gets.
              most_terms: how many values one ``terms`` clause may hold, where ``index.max_terms_count`` was changed.
     """
 
     remote: Final = True
 
-    def __init__(self, ask: VectorSearch, *, most_terms: int = MOST_TERMS) -> None:
-        self._ask = ask
+    def __init__(
+        self, client: ElasticsearchClient, *, prefix: str, identity: EncoderIdentity, most_terms: int = MOST_TERMS
+    ) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._identity = identity
         self._most_terms = most_terms
 
     def search(self, index: PartitionIndex, vector: Vector, *, allowed: BoolArray | None, limit: int) -> DenseLeg:
@@ -63,9 +61,10 @@ class ElasticsearchDense:
 
         Raises:  BackendUnavailable; BackendRejected: a vector of another dimension than the index's.
         """
-        question = _Question(index, vector, self._ask, self._most_terms)
         if not len(index) or not vector.any():
             return DenseLeg(_NO_ROWS, lambda rows: np.zeros(len(rows)), asked=False)
+        alias = vectors_alias(self._prefix, index.partition.bank, self._identity)
+        question = _Question(index, vector, self._client, alias, self._most_terms)
         rows = np.arange(len(index)) if allowed is None else np.flatnonzero(allowed)
         found = question.best(rows, limit)
         return DenseLeg(np.sort(found.rows), lambda wanted: question.cosines(wanted, found))
@@ -111,10 +110,14 @@ class _Found:
 class _Question:
     """One vector, asked of one partition."""
 
-    def __init__(self, index: PartitionIndex, vector: Vector, ask: VectorSearch, most_terms: int) -> None:
+    def __init__(
+        self, index: PartitionIndex, vector: Vector, client: ElasticsearchClient, alias: str, most_terms: int
+    ) -> None:
         self._index = index
+        self._key = partition_key(index.partition)
         self._vector = vector.tolist()
-        self._ask = ask
+        self._client = client
+        self._alias = alias
         self._most_terms = most_terms
         self._numbers = index.column("number").astype(np.int64)
 
@@ -164,14 +167,18 @@ class _Question:
                 "query_vector": self._vector,
                 "k": count,
                 "num_candidates": min(candidates, MOST_CANDIDATES),
-                "filter": clauses,
+                "filter": [{"term": {"partition": self._key}}, *clauses],
             },
             "size": count,
+            # A sort by score alone is no sort to Elasticsearch, and hits come without their sort values.
+            "sort": [{"_score": "desc"}, {"number": "asc"}],
+            "_source": False,
+            "stored_fields": "_none_",
             "docvalue_fields": ["id", "number"],
         }
-        hits = self._ask(self._index.partition, body)
+        hits = self._client.search(self._alias, body, routing=self._key)
         rows = self._index.rows([hit["fields"]["id"][0] for hit in hits])
-        cosines = 2.0 * np.array([hit["_score"] for hit in hits], dtype=np.float64) - 1.0
+        cosines = 2.0 * np.array([hit["sort"][0] for hit in hits], dtype=np.float64) - 1.0
         # An id that was deleted and given again is another memory, with another number.
         known = (rows >= 0) & (self._numbers[rows] == [hit["fields"]["number"][0] for hit in hits])
         return _Found(rows[known], np.clip(cosines[known], -1.0, 1.0), not known.all())
