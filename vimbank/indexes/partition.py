@@ -12,6 +12,7 @@ from vimbank.domain.memory_text import lexical_text
 from vimbank.domain.models import BoolArray, Change, FloatArray, IntArray, Memory, Partition, Vector
 from vimbank.domain.times import to_seconds
 from vimbank.errors import IndexCorrupt
+from vimbank.indexes.absent import AbsentSparse
 from vimbank.indexes.roster import Roster, content_number
 from vimbank.ports import Arrays, DenseIndex, SparseIndex
 
@@ -29,7 +30,8 @@ _SCORE_TOLERANCE: Final = 1e-9
 class LocalPartition:
     """A ``PartitionIndex`` that the feed writes.
 
-    Args:    dense, sparse: empty indexes, owned from now on.  analyze: text to terms, the same as the queries'.
+    Args:    dense, sparse: empty indexes, owned from now on; one that lives elsewhere is ``AbsentDense`` or
+                 ``AbsentSparse``.  analyze: text to terms, the same as the queries'.
     Attributes:
         cursor: the revision up to which the feed has applied changes; the feed sets it.
     """
@@ -161,6 +163,8 @@ class LocalPartition:
         return np.zeros(dimension, dtype=np.float32)
 
     def _terms(self, memory: Memory) -> Sequence[str]:
+        if isinstance(self.sparse, AbsentSparse):
+            return ()  # nobody reads them
         return self._analyze(lexical_text(memory))
 
     # -- saved form --
@@ -188,7 +192,7 @@ class LocalPartition:
     # -- checking --
 
     def compare(self, live: Iterable[Change]) -> list[str]:
-        """Differences to what the store holds, [] where there are none.
+        """Differences to what the store holds, [] where there are none. Of a leg that lives elsewhere only the count.
 
         Args:    live: every indexed memory of the partition, with its vector.
         """
@@ -207,7 +211,8 @@ class LocalPartition:
         if len(self.dense) == len(here) and self.dense.nbytes:  # none: an engine keeps the vectors
             problems += self._wrong_vectors(shared)
         # Each row's score depends on all rows: where ids differ there is nothing to compare it with.
-        if len(self.sparse) == len(here) == len(shared) == len(known):
+        comparable = len(self.sparse) == len(here) == len(shared) == len(known)
+        if comparable and not isinstance(self.sparse, AbsentSparse):
             problems += self._wrong_terms(shared)
         return problems
 
