@@ -166,7 +166,7 @@ class ApiKey(_Room):
 
     key: SecretStr = Field(description="The secret that clients send.")
     tenant: str = Field("default", min_length=1, max_length=256, description="The tenant it belongs to.")
-    role: Literal["read", "write", "admin"] = Field("write", description="What it may do.")
+    role: Literal["read", "write", "admin", "operator"] = Field("write", description="What it may do.")
 
 
 class ApiSettings(_Room):

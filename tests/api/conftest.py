@@ -41,7 +41,7 @@ class Tenants:
         return f"b{self.number}"
 
     def key(self, kind: str) -> str:
-        """The key of a kind: a, a-write, a-read, b."""
+        """The key of a kind: a, a-write, a-read, b, operator."""
         return f"key-{kind}-{self.number}"
 
 
@@ -53,6 +53,7 @@ def keys_of(number: int) -> list[dict[str, str]]:
         {"key": tenants.key("a-write"), "tenant": tenants.a, "role": "write"},
         {"key": tenants.key("a-read"), "tenant": tenants.a, "role": "read"},
         {"key": tenants.key("b"), "tenant": tenants.b, "role": "admin"},
+        {"key": tenants.key("operator"), "tenant": tenants.a, "role": "operator"},
     ]
 
 

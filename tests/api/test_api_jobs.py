@@ -21,6 +21,12 @@ from vimbank.jobs.runner import Jobs
 UNKNOWN = "0" * 32
 
 
+@pytest.fixture
+def client(client_for: ClientFor) -> TestClient:
+    """An operator of the server."""
+    return client_for("operator")
+
+
 def start(client: TestClient, name: str, params: dict[str, Any] | None = None, key: str | None = None) -> str:
     """Start a job; its id."""
     answer = client.post("/v1/jobs", json={"name": name, "params": params or {}, "key": key})
@@ -196,8 +202,8 @@ def test_a_queue_out_of_reach_is_503_names_it_and_keeps_the_job(
 # --- who may ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["a-read", "a-write"])
-def test_jobs_are_for_administrators(client_for: ClientFor, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["a-read", "a-write", "a"])
+def test_jobs_are_for_operators(client_for: ClientFor, kind: str) -> None:
     client = client_for(kind)
     asked = [client.get(f"/v1/jobs{path}") for path in ("", "/names", f"/{UNKNOWN}", f"/{UNKNOWN}/result")]
     asked += [client.get(f"/v1/jobs/{UNKNOWN}/events"), client.post(f"/v1/jobs/{UNKNOWN}/cancel")]

@@ -17,7 +17,8 @@ __all__ = ["create_app"]
 
 _DESCRIPTION = """Typed, durable memory for LLM agents, searched by meaning and by words at once.
 
-Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; it decides the tenant and the role (read, write, admin).
+Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; it decides the tenant and
+the role: read, write, admin of the tenant, operator of the server.
 Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO 8601 or epoch; answers are UTC.
 """
 

@@ -21,7 +21,7 @@ from vimbank.api.errors import ForbiddenError, http_problem, problem_response
 from vimbank.errors import ConfigError
 from vimbank.settings import ApiSettings
 
-__all__ = ["Admin", "Authentication", "Caller", "Keyring", "Reader", "Role", "Writer", "is_loopback"]
+__all__ = ["Admin", "Authentication", "Caller", "Keyring", "Operator", "Reader", "Role", "Writer", "is_loopback"]
 
 OPEN_PATHS: Final = frozenset({"/", "/docs", "/openapi.json", "/health/live", "/health/ready"})
 """Answered without a key: they tell nothing of any memory."""
@@ -30,11 +30,15 @@ _CALLER_KEY: Final = "vimbank.caller"
 
 
 class Role(IntEnum):
-    """What a key may do; each role includes those below it."""
+    """What a key may do; each role includes those below it.
+
+    An administrator has one tenant; an operator looks after the server, whose jobs work on all tenants.
+    """
 
     READ = 1
     WRITE = 2
     ADMIN = 3
+    OPERATOR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Keyring:
         """
         if not settings.keys:
             _check_anonymous(settings)
-            return cls({}, Caller("default", Role.ADMIN))
+            return cls({}, Caller("default", Role.OPERATOR))
         callers: dict[bytes, Caller] = {}
         for entry in settings.keys:
             secret = entry.key.get_secret_value()
@@ -131,6 +135,7 @@ class Needs(SecurityBase):
 Reader: TypeAlias = Annotated[Caller, Security(Needs(Role.READ))]
 Writer: TypeAlias = Annotated[Caller, Security(Needs(Role.WRITE))]
 Admin: TypeAlias = Annotated[Caller, Security(Needs(Role.ADMIN))]
+Operator: TypeAlias = Annotated[Caller, Security(Needs(Role.OPERATOR))]
 
 
 def is_loopback(host: str) -> bool:

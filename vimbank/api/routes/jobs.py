@@ -1,6 +1,6 @@
-"""Jobs: what can be started, starting, listing, progress, result, cancelling. All of it needs the role admin.
+"""Jobs: what can be started, starting, listing, progress, result, cancelling. All of it needs the role operator.
 
-A job works on the whole server and its report may name any tenant, so keys of that role belong to the operators.
+A job works on the whole server and its report may name any tenant, which an administrator of one must not see.
 """
 
 from typing import Annotated, Final
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from vimbank.api.answers import json_response
-from vimbank.api.auth import Admin
+from vimbank.api.auth import Operator
 from vimbank.api.events import EVENT_STREAM, event_of, events_response, job_events
 from vimbank.api.job_schemas import (
     EVENTS_EXAMPLE,
@@ -42,7 +42,7 @@ _EVENTS: Final[Responses] = {
 
 
 @router.post("", status_code=202, response_model=JobOut, responses=_START, summary="Start a job")
-def start(body: JobIn, jobs: JobsOf, caller: Admin) -> Response:
+def start(body: JobIn, jobs: JobsOf, caller: Operator) -> Response:
     """Queued when this answers; `Location` leads to it. With `key` a request may be repeated, also after a 503."""
     del caller
     job, created = jobs.ask(body.name, body.params, key=body.key)
@@ -52,7 +52,7 @@ def start(body: JobIn, jobs: JobsOf, caller: Admin) -> Response:
 
 
 @router.get("", response_model=JobsOut, responses=PLAIN, summary="List jobs")
-def list_jobs(params: Annotated[JobParams, Query()], jobs: JobsOf, caller: Admin) -> Response:
+def list_jobs(params: Annotated[JobParams, Query()], jobs: JobsOf, caller: Operator) -> Response:
     """Newest first; ended ones are forgotten after a while (VIMBANK_JOBS__KEEP_DAYS)."""
     del caller
     state = None if params.state is None else JobState(params.state)
@@ -62,21 +62,21 @@ def list_jobs(params: Annotated[JobParams, Query()], jobs: JobsOf, caller: Admin
 
 # Before the routes of `{id}`, which would take «names» for one.
 @router.get("/names", response_model=JobKindsOut, responses=PLAIN, summary="What can be started")
-def names(jobs: JobsOf, caller: Admin) -> Response:
+def names(jobs: JobsOf, caller: Operator) -> Response:
     """Each kind of job with its parameters, and how often it runs by itself."""
     del caller
     return json_response({"items": kind_records(jobs)})
 
 
 @router.get("/{id}", response_model=JobOut, responses=ONE, summary="Read a job")
-def get(job_id: JobIdPath, jobs: JobsOf, caller: Admin) -> Response:
+def get(job_id: JobIdPath, jobs: JobsOf, caller: Operator) -> Response:
     """Its state and progress, and its result or error when it has ended."""
     del caller
     return _job(jobs.get(job_id))
 
 
 @router.get("/{id}/result", response_model=JobResultOut, responses=ONE | problems(409), summary="A job's result")
-def result(job_id: JobIdPath, jobs: JobsOf, caller: Admin) -> Response:
+def result(job_id: JobIdPath, jobs: JobsOf, caller: Operator) -> Response:
     """The report of a job that succeeded; 409 of one that has not, with its state and what stopped it."""
     del caller
     job = jobs.get(job_id)
@@ -86,7 +86,7 @@ def result(job_id: JobIdPath, jobs: JobsOf, caller: Admin) -> Response:
 
 
 @router.post("/{id}/cancel", response_model=JobOut, responses=ONE, summary="Cancel a job")
-def cancel(job_id: JobIdPath, jobs: JobsOf, caller: Admin) -> Response:
+def cancel(job_id: JobIdPath, jobs: JobsOf, caller: Operator) -> Response:
     """One that waits ends at once, a running one after its present step; one that has ended stays as it is."""
     del caller
     return _job(jobs.cancel(job_id))
@@ -97,7 +97,7 @@ def events(
     job_id: JobIdPath,
     jobs: JobsOf,
     closing: Closing,
-    caller: Admin,
+    caller: Operator,
     last_event_id: Annotated[str | None, Header(description="Id of the last event seen, to go on after it.")] = None,
 ) -> Response:
     """Server-sent events: the job as it stands, then each change, four a second at most, until it has ended."""
