@@ -230,7 +230,7 @@ def test_settings_are_made_from_the_service_s_environment(service: str, monkeypa
         assert (settings.index.sparse, settings.elasticsearch.url) == ("elasticsearch", "http://elasticsearch:9200")
         assert settings.elasticsearch.password is not None
         assert any(each.endswith(f":{settings.data_dir}") for each in SERVICES[service]["volumes"])
-        # Beside the indexes stand the model and the libraries: 400 MB a process, measured.
+        # Beside the indexes stand the model and the libraries: 320 MB of a server that was just started.
         processes = 1 if service == "api" else int(option(SERVICES[service]["command"], "--concurrency"))
         assert processes * (settings.index.memory_mb + 400) <= megabytes(SERVICES[service]["mem_limit"])
     else:
