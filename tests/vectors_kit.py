@@ -57,8 +57,9 @@ def archived(number: int, vector: Vector, revision: int) -> Change:
 class Shelf:
     """One encoder's vectors in Elasticsearch, and in process under the same numbers."""
 
-    def __init__(self, client: ElasticsearchClient, prefix: str, dimension: int) -> None:
+    def __init__(self, client: ElasticsearchClient, prefix: str, dimension: int, banks: Sequence[str]) -> None:
         self.client = client
+        self.banks = banks
         self.prefix = prefix
         self.store_id = "a" * 32
         self.identity = EncoderIdentity("test", "1", dimension)
@@ -69,7 +70,7 @@ class Shelf:
     def again(self, **given: Any) -> ElasticsearchIndex:
         """Another process's index, or one with other settings."""
         settings: dict[str, Any] = {
-            "banks": ("dialog", "knowledge"), "prefix": self.prefix, "store_id": self.store_id,
+            "banks": self.banks, "prefix": self.prefix, "store_id": self.store_id,
             "identity": self.identity,
         }  # fmt: skip
         return vectors_index(given.pop("client", self.client), **(settings | given))
@@ -104,10 +105,10 @@ class Shelf:
 
 
 @contextmanager
-def shelf(url: str, dimension: int = 8) -> Iterator[Shelf]:
+def shelf(url: str, dimension: int = 8, *, banks: Sequence[str] = ("dialog", "knowledge")) -> Iterator[Shelf]:
     """An empty shelf, whose indexes are removed afterwards."""
     client = ElasticsearchClient.connect([url], search_timeout_s=10.0)
-    made = Shelf(client, f"vbtest-{os.getpid()}-{uuid.uuid4().hex[:8]}", dimension)
+    made = Shelf(client, f"vbtest-{os.getpid()}-{uuid.uuid4().hex[:8]}", dimension, banks)
     try:
         yield made
     finally:

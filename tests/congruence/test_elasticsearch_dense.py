@@ -6,22 +6,33 @@ a real HNSW graph finds is not measured here (docs/adr/0006).
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
 
+from tests.conftest import SettableClock
 from tests.services import service_url
 from tests.vectors_kit import NOW, Shelf, change, shelf, units
 from vimbank.domain.banks import DEFAULT_POLICIES
 from vimbank.domain.filters import Condition
-from vimbank.domain.models import BoolArray, FusionName, Partition, Vector
-from vimbank.domain.text import analyze_query
+from vimbank.domain.models import BoolArray, FusionName, MemoryDraft, Partition, Query, Vector
+from vimbank.domain.text import analyze, analyze_query
+from vimbank.encoders.hashing import HashingEncoder
 from vimbank.eval.synthetic import Corpus
+from vimbank.feed.follow import Follower
+from vimbank.indexes.absent import AbsentDense
 from vimbank.indexes.dense.exact import ExactIndex
+from vimbank.indexes.partition import LocalPartition
+from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.ports import LexicalQuery
 from vimbank.retrieval.legs import LocalDense, LocalSparse
+from vimbank.retrieval.pipeline import Pipeline
 from vimbank.retrieval.ranking import Ask, SearchLegs, rank_partition
+from vimbank.service import MemoryService
+from vimbank.store.sql import SqlStore
 
 ROWS, DIMENSION, QUERIES = 400, 64, 4
 OTHER = Partition("t", "v", "dialog")
@@ -151,3 +162,77 @@ def test_whole_rankings_are_the_same(fusion: FusionName) -> None:
                     assert found.ids == expected.ids
                     assert found.scores == pytest.approx(expected.scores, abs=TOLERANCE)
                     assert found.degraded == frozenset()
+
+
+@contextmanager
+def scaled_out(service: MemoryService, made: Shelf) -> Iterator[Pipeline]:
+    """A read path on the service's store whose process holds no vectors: they are in Elasticsearch alone."""
+    store = service.store
+    assert isinstance(store, SqlStore)
+    made.put(store.changes(0, limit=10_000), locally=False)
+    follower = Follower(
+        store,
+        lambda partition: LocalPartition(partition, AbsentDense(384), PostingsIndex(), analyze),
+        snapshots=None,
+        configuration="",
+        memory_bytes=1 << 30,
+        snapshot_every=1 << 30,
+    )
+    pipeline = Pipeline(
+        encoder=HashingEncoder(384),
+        indexes=follower,
+        store=store,
+        policies=DEFAULT_POLICIES,
+        make_partition=lambda partition: LocalPartition(partition, ExactIndex(384), PostingsIndex(), analyze),
+        dense=made.dense,
+    )
+    try:
+        yield pipeline
+    finally:
+        pipeline.close()
+        follower.close()
+
+
+def same(service: MemoryService, pipeline: Pipeline, query: Query, now: datetime) -> None:
+    """Both forms give the same ids in order and the same scores."""
+    users = [query.user_id, *(["shared"] if query.include_shared else [])]
+    banks = query.banks or sorted(DEFAULT_POLICIES)
+    found = pipeline.search(query, [Partition(query.tenant, user, bank) for bank in banks for user in users], now=now)
+    expected = service.search(query)
+    assert found.degraded == expected.degraded == ()
+    assert [each.memory.id for each in found.results] == [each.memory.id for each in expected.results]
+    scores = [each.score for each in expected.results]
+    assert [each.score for each in found.results] == pytest.approx(scores, abs=TOLERANCE)
+
+
+FUSIONS: tuple[FusionName, ...] = ("convex", "rrf", "vimbank_eq4", "dense", "sparse")
+
+
+def test_the_dozen_memories_answer_alike_in_both_forms(
+    service: MemoryService, memories: list[MemoryDraft], clock: SettableClock
+) -> None:
+    service.add_many(memories)
+    with (
+        shelf(service_url("ELASTICSEARCH_A"), 384, banks=tuple(DEFAULT_POLICIES)) as made,
+        scaled_out(service, made) as pipeline,
+    ):
+        for draft in memories:
+            for fusion in FUSIONS:
+                for user in ("ana", "ben"):
+                    asked = Query(tenant="default", user_id=user, text=draft.text, fusion=fusion, reinforce=False)
+                    same(service, pipeline, asked, clock())
+                    same(service, pipeline, replace(asked, top_k=3, session_id="s1"), clock())
+                    same(service, pipeline, replace(asked, filter=Condition("metadata.topic", "eq", "health")), clock())
+
+
+def test_three_hundred_memories_answer_alike_in_both_forms(service: MemoryService, clock: SettableClock) -> None:
+    corpus = Corpus(300, users=2)
+    service.add_many(list(corpus.drafts()))
+    with (
+        shelf(service_url("ELASTICSEARCH_A"), 384, banks=tuple(DEFAULT_POLICIES)) as made,
+        scaled_out(service, made) as pipeline,
+    ):
+        for name in ("all", "tenth", "percent"):
+            for query in corpus.queries(6, filter=Condition(f"metadata.{name}", "eq", True)):
+                for fusion in FUSIONS:
+                    same(service, pipeline, replace(query, fusion=fusion, reinforce=False), clock())
