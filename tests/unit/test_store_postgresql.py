@@ -1,5 +1,6 @@
 """What only PostgreSQL has: sessions that end, its errors by SQLSTATE, its plans, its locks."""
 
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, Partition
 from vimbank.errors import BackendError, BackendRejected, BackendUnavailable, ConfigError, InvalidInput
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
-from vimbank.store import tables
+from vimbank.store import postgresql, tables
 from vimbank.store.connections import MOST_READERS
 from vimbank.store.engine import open_engine, parsed_url, translated
 from vimbank.store.schema import Migration, migrate_store
@@ -242,7 +243,36 @@ class TestLostConnections:
         assert "hush-7" not in repr(caught.value.__cause__)
 
 
+class TestHungWriter:
+    def test_a_writer_that_stands_still_loses_its_lock(
+        self, url: str, store: SqlStore, outside: Connection, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(postgresql, "_HUNG_WRITER_MS", 100)
+        other = SqlStore.open(url)
+
+        def write() -> None:
+            with store._connections.writing() as cursor:
+                cursor.execute("UPDATE counter SET generation = 7")
+                add_one(other, "tea")  # waits for the lock, which only the server can take away
+                cursor.execute("SELECT 1")
+
+        with pytest.raises(BackendUnavailable, match=r"stood still|no connection"):
+            write()
+        assert (store.state().revision, store.state().generation) == (1, 0)
+        add_one(store, "coffee")
+        other.close()
+
+
 class TestErrors:
+    def test_too_many_connections(self, url: str, outside: Connection) -> None:
+        role = f"vimbank_test_{os.getpid()}"
+        outside.exec_driver_sql(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+        try:
+            with pytest.raises(BackendUnavailable, match="too many connections"):
+                SqlStore.open(make_url(url).set(username=role).render_as_string(hide_password=False))
+        finally:
+            outside.exec_driver_sql(f"DROP ROLE {role}")
+
     @pytest.mark.parametrize(
         ("state", "kind", "says"),
         [
