@@ -9,9 +9,11 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import click
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -27,6 +30,7 @@ import vimbank
 from tests.project.tree import ROOT
 from vimbank.api.auth import Keyring
 from vimbank.api.server import _GRACE_S
+from vimbank.cli.main import cli
 from vimbank.domain.jobs import QueueName
 from vimbank.settings import Settings, load_settings
 
@@ -300,6 +304,44 @@ def test_redis_keeps_its_queue() -> None:
     assert directives["appendonly"] == "yes"
     assert directives["maxmemory-policy"] == "noeviction"
     assert directives["requirepass"] == "s3cret"
+
+
+def test_a_real_redis_takes_its_configuration(tmp_path: Path) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    (tmp_path / "redis.conf").write_text(FILE["configs"]["redis"]["content"])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [SERVICES["redis"]["command"][0], tmp_path / "redis.conf", "--port", port, "--bind", "127.0.0.1"]
+    server = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    shell = ["sh", "-c", SERVICES["redis"]["healthcheck"]["test"][1].replace("redis-cli", f"redis-cli -p {port}")]
+    known = os.environ | SERVICES["redis"]["environment"]
+    try:
+        deadline = time.monotonic() + 10
+        while subprocess.run(shell, env=known, capture_output=True, check=False).returncode != 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert subprocess.run(shell, capture_output=True, check=False).returncode != 0, "without the password"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def test_what_the_guide_types_is_understood() -> None:
+    """Every ``vimbank`` line of it; the group of a command parses first."""
+    lines = re.findall(r"(?:^\$ |`)(vimbank [a-z][^`\n]*)", (ROOT / "docs" / "deployment.md").read_text(), re.MULTILINE)
+    assert len(lines) >= 5
+    for line in lines:
+        words = shlex.split(line)[1:]
+        command: click.Command = cli
+        context = click.Context(cli)
+        while isinstance(command, click.Group):
+            name = words.pop(0)
+            found = command.get_command(context, name)
+            assert found is not None, line
+            command = found
+        with command.make_context(name, words):
+            pass
 
 
 # -- the image --
