@@ -8,7 +8,7 @@ import numpy as np
 from vimbank.domain.models import BoolArray, FloatArray, IntArray, Vector
 from vimbank.indexes.elasticsearch.client import ElasticsearchClient
 from vimbank.indexes.elasticsearch.naming import partition_key
-from vimbank.indexes.elasticsearch.vectors import vectors_alias
+from vimbank.indexes.elasticsearch.vectors import vector_json, vectors_alias
 from vimbank.ports import DenseLeg, EncoderIdentity, PartitionIndex
 
 __all__ = ["ElasticsearchDense", "row_clauses"]
@@ -115,7 +115,7 @@ class _Question:
     ) -> None:
         self._index = index
         self._key = partition_key(index.partition)
-        self._vector = vector.tolist()
+        self._vector = vector_json(vector)
         self._client = client
         self._alias = alias
         self._most_terms = most_terms

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
+import orjson
 
 from vimbank.domain.models import Change, Vector
 from vimbank.errors import ConfigError
@@ -23,6 +24,7 @@ __all__ = [
     "former_vectors",
     "identity_hash",
     "vector_document",
+    "vector_json",
     "vectors_alias",
     "vectors_index",
 ]
@@ -92,7 +94,7 @@ def vector_document(change: Change) -> dict[str, Any] | None:
     if change.memory is None or not change.memory.indexed or change.vector is None or not change.vector.any():
         return None
     return {
-        "vector": _shortest(change.vector),
+        "vector": vector_json(change.vector),
         "partition": partition_key(change.partition),
         "id": change.id,
         "number": change.number,
@@ -105,6 +107,13 @@ def identity_hash(identity: EncoderIdentity) -> str:
     return hashlib.sha256(json.dumps(asdict(identity), sort_keys=True).encode()).hexdigest()[:8]
 
 
+def vector_json(vector: Vector) -> orjson.Fragment:
+    """The numbers, ready for a body, in as few digits as give the same float32 again: 4.7 KB for 384, not 8."""
+    return orjson.Fragment(
+        orjson.dumps(np.ascontiguousarray(vector, dtype=np.float32), option=orjson.OPT_SERIALIZE_NUMPY)
+    )
+
+
 def _ending(identity: EncoderIdentity) -> str:
     return f"vectors-v{_VERSION}-{identity_hash(identity)}"
 
@@ -115,8 +124,3 @@ def _plan(bank: str, prefix: str, store_id: str, identity: EncoderIdentity) -> I
     body["mappings"]["_meta"].update(store=store_id, encoder=asdict(identity))
     alias = vectors_alias(prefix, bank, identity)
     return IndexPlan(alias=alias, stem=alias, body=body)
-
-
-def _shortest(vector: Vector) -> list[float]:
-    """The numbers in as few digits as give the same float32 again: half of what a float64 is written in."""
-    return list(map(float, vector.astype(np.float32).astype(str).tolist()))
