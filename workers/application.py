@@ -9,8 +9,10 @@ from celery import Celery, signals
 from vimbank.errors import ConfigError
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.observability.logs import set_up_logging
+from vimbank.ports import Clock
 from vimbank.queues.celery import AGREED, task_name, transport_options
 from vimbank.settings import Settings
+from vimbank.wiring import utc_now
 from workers.process import WorkerProcess
 from workers.schedule import beat_schedule
 from workers.tasks import KILL_AFTER_S, add_tasks
@@ -22,11 +24,11 @@ _TIMEOUT_S: Final = 5.0
 _HEALTH_CHECK_S: Final = 10
 
 
-def create_app(settings: Settings, specs: Mapping[str, JobSpec] = JOBS) -> Any:
+def create_app(settings: Settings, specs: Mapping[str, JobSpec] = JOBS, *, clock: Clock = utc_now) -> Any:
     """The application, with its tasks and logs. Raises ConfigError as ``configuration`` does."""
     app = Celery("vimbank", fixups=[])
     app.conf.update(configuration(settings, specs))
-    process = WorkerProcess(settings, specs)
+    process = WorkerProcess(settings, specs, clock=clock)
     process.connect()
     add_tasks(app, process, specs)
 

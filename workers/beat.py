@@ -25,10 +25,18 @@ class Periods(BaseSchedule):  # type: ignore[misc]  # Celery has no types
         super().__init__()
         self.every_s = every_s
 
+    def number(self, at: float) -> int:
+        """Of the period at ``at``, seconds since the epoch."""
+        return int(at // self.every_s)
+
+    def left_s(self, at: float) -> float:
+        """Until the next period, seconds."""
+        return self.every_s - at % self.every_s
+
     def is_due(self, last_run_at: datetime) -> tuple[bool, float]:
-        """Whether another period has begun since (or, with a clock set back, before), and the seconds to the next."""
+        """As Celery asks: whether this is another period, also an earlier one, and the seconds to the next."""
         now = time.time()
-        return self._number(now) != self._number(last_run_at.timestamp()), self.every_s - now % self.every_s
+        return self.number(now) != self.number(last_run_at.timestamp()), self.left_s(now)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Periods) and other.every_s == self.every_s
@@ -42,9 +50,6 @@ class Periods(BaseSchedule):  # type: ignore[misc]  # Celery has no types
     def __repr__(self) -> str:
         return f"<every {self.every_s:g} s>"
 
-    def _number(self, at: float) -> int:
-        return int(at // self.every_s)
-
 
 class PeriodScheduler(Scheduler):  # type: ignore[misc]  # Celery has no types
     """Sends whatever is due, when it starts and then once in each period; what could not be sent is tried again.
@@ -53,26 +58,26 @@ class PeriodScheduler(Scheduler):  # type: ignore[misc]  # Celery has no types
     """
 
     def __init__(self, *args: Any, **given: Any) -> None:
-        self._sent: dict[str, datetime] = {}
+        self._sent: dict[str, int] = {}  # the number of the period in which an entry was sent last
         super().__init__(*args, **given)
 
     def tick(self) -> float:
         """Send what is due; the seconds until something may be due again."""
-        pause_s = _LONGEST_PAUSE_S
+        now = time.time()
         for name, entry in self.schedule.items():
-            due, next_s = entry.schedule.is_due(self._sent[name]) if name in self._sent else (True, 0.0)
-            if due and not self._send(name, entry):
-                return _LONGEST_PAUSE_S
-            pause_s = min(pause_s, entry.schedule.is_due(self._sent[name])[1] if due else next_s)
-        return pause_s
+            number = entry.schedule.number(now)
+            if self._sent.get(name) != number:
+                if not self._send(entry):
+                    return _LONGEST_PAUSE_S
+                self._sent[name] = number
+        schedules: list[Periods] = [entry.schedule for entry in self.schedule.values()]
+        return min([_LONGEST_PAUSE_S, *(each.left_s(now) for each in schedules)])
 
-    def _send(self, name: str, entry: Any) -> bool:
-        now = entry.default_now()
-        _LOG.debug("sending %s", name)
+    def _send(self, entry: Any) -> bool:
+        _LOG.debug("sending %s", entry.name)
         try:
             self.apply_async(entry, producer=self.producer, advance=False)
         except (SchedulingError, OSError) as error:
-            _LOG.warning("%s could not be sent, and is tried again: %s", name, error)
+            _LOG.warning("%s could not be sent, and is tried again: %s", entry.name, error)
             return False
-        self._sent[name] = now
         return True

@@ -10,9 +10,10 @@ from celery import signals
 
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
+from vimbank.ports import Clock
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
-from vimbank.wiring import open_service
+from vimbank.wiring import open_service, utc_now
 from vimbank.wiring.jobs import open_jobs
 
 __all__ = ["WorkerProcess"]
@@ -28,9 +29,10 @@ class WorkerProcess:
     stop, and the job goes back to the queue.
     """
 
-    def __init__(self, settings: Settings, specs: Mapping[str, JobSpec] = JOBS) -> None:
+    def __init__(self, settings: Settings, specs: Mapping[str, JobSpec] = JOBS, *, clock: Clock = utc_now) -> None:
         self._settings: Final = settings
         self._specs: Final = specs
+        self._clock: Final = clock
         self._lock = threading.Lock()
         self._service: MemoryService | None = None
         self._jobs: Jobs | None = None
@@ -58,9 +60,9 @@ class WorkerProcess:
             return self._jobs
 
     def _open(self) -> None:
-        service = open_service(self._settings)
+        service = open_service(self._settings, clock=self._clock)
         try:
-            self._jobs = open_jobs(self._settings, service, specs=self._specs)
+            self._jobs = open_jobs(self._settings, service, clock=self._clock, specs=self._specs)
         except BaseException:
             service.close()
             raise

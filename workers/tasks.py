@@ -31,7 +31,7 @@ def add_tasks(app: Any, process: WorkerProcess, specs: Mapping[str, JobSpec]) ->
     for spec in specs.values():
         _add(app, task_name(spec.name), spec.time_limit_s, _runner(process), **_RETRY)
         _add(app, scheduled_name(spec.name), spec.time_limit_s, _scheduler(process, spec.name), **_RETRY)
-    _add(app, REQUEUE, _REQUEUE_LIMIT_S, lambda: process.jobs().requeue())
+    _add(app, REQUEUE, _REQUEUE_LIMIT_S, _requeuer(process))
 
 
 def _runner(process: WorkerProcess) -> Callable[[str], dict[str, Any]]:
@@ -45,7 +45,17 @@ def _runner(process: WorkerProcess) -> Callable[[str], dict[str, Any]]:
 
 
 def _scheduler(process: WorkerProcess, name: str) -> Callable[[], dict[str, Any]]:
-    return lambda: process.jobs().run_scheduled(name).as_dict()
+    def run_scheduled() -> dict[str, Any]:
+        return process.jobs().run_scheduled(name).as_dict()
+
+    return run_scheduled
+
+
+def _requeuer(process: WorkerProcess) -> Callable[[], int]:
+    def requeue() -> int:
+        return process.jobs().requeue()
+
+    return requeue
 
 
 def _add(app: Any, name: str, limit_s: float, function: Callable[..., object], **options: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vimbank.domain.models import ListQuery
+from vimbank.domain.models import ListQuery, MemoryDraft
 from vimbank.errors import BackendUnavailable, ModelError
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.registry import JOBS, JobSpec
@@ -66,6 +66,14 @@ def _prune(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
         context.report(deleted)
 
 
+def _write(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Adds memories, one by one."""
+    for number in range(params["count"]):
+        text = f"{params['writer']} wrote number {number}"
+        context.service.add(MemoryDraft(tenant="default", user_id=USER, bank="dialog", text=text), actor="job")
+    return {"written": params["count"]}
+
+
 def _free(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return params
 
@@ -81,5 +89,6 @@ SPECS: Final[Mapping[str, JobSpec]] = {
     "needy": _spec("needy", _needy),
     "broken": _spec("broken", _broken),
     "prune": _spec("prune", _prune),
+    "write": _spec("write", _write),
 }
 """The real jobs, and these; all on one queue."""

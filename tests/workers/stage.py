@@ -1,5 +1,6 @@
 """A Redis server, workers and beats of a test's own, as real processes, and the same store opened in the test."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +26,7 @@ from vimbank.settings import EncoderSettings, JobSettings, RedisSettings, Settin
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
 
-__all__ = ["DEADLINE_S", "Process", "RedisServer", "Stage", "lines", "until"]
+__all__ = ["DEADLINE_S", "Process", "RedisServer", "Stage", "lines", "post", "stage", "until"]
 
 DEADLINE_S: Final = 30.0
 ROOT: Final = Path(__file__).parents[2]
@@ -41,6 +44,17 @@ def until(condition: Callable[[], object], *, timeout_s: float = DEADLINE_S) -> 
 def lines(path: Path) -> list[str]:
     """First words of what jobs noted in a file."""
     return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def post(url: str, body: object) -> tuple[int, Any]:
+    """Status and answer of a POST of JSON."""
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
 
 
 class RedisServer:
@@ -170,6 +184,12 @@ class Stage:
         process = self._celery("beat", environment)
         until(lambda: process.said("beat: Starting"))
         return process
+
+    def server(self) -> tuple[Process, str]:
+        """An API server that answers, and its address."""
+        process = self.start([sys.executable, "-m", "vimbank", "serve", "--port", "0", "--allow-anonymous"])
+        until(lambda: process.said("http://127.0.0.1:"))
+        return process, next(line for line in process.log.read_text().splitlines() if line.startswith("http://"))
 
     def held(self, name: str = "held") -> tuple[Job, Path, Path]:
         """A job that goes on until a file is there: the job, what it notes, and that file."""

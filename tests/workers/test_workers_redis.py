@@ -1,16 +1,13 @@
 """Redis away and back: jobs go on without a restart, and nothing that needs no Redis waits for it."""
 
-import json
 import statistics
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.workers.stage import Stage, lines, stage, until
+from tests.workers.stage import Stage, lines, post, stage, until
 from vimbank.domain.jobs import JobState
 from vimbank.domain.models import MemoryDraft, Query
 from vimbank.errors import BackendUnavailable
@@ -79,25 +76,13 @@ def test_case_125_without_redis_reads_and_writes_take_no_longer(tmp_path: Path, 
 def test_case_125_the_api_answers_503_and_names_redis(tmp_path: Path) -> None:
     """Case 125: and the job is not lost: asked for again with its key, it is the same one."""
     with stage(tmp_path) as here:
-        server = here.start(["vimbank", "serve", "--port", "0", "--allow-anonymous"], PYTHONUNBUFFERED="1")
-        until(lambda: server.said("http://127.0.0.1:"))
-        address = next(line for line in server.log.read_text().splitlines() if line.startswith("http://"))
+        _, address = here.server()
         here.redis.stop()
-        status, answer = _post(f"{address}/v1/jobs", {"name": "check", "key": "today"})
+        status, answer = post(f"{address}/v1/jobs", {"name": "check", "key": "today"})
         assert status == 503
         assert "redis" in answer["detail"]
-        status, _ = _post(f"{address}/v1/memories", {"bank": "dialog", "user_id": "ana", "text": "it still works"})
+        status, _ = post(f"{address}/v1/memories", {"bank": "dialog", "user_id": "ana", "text": "it still works"})
         assert status == 201
         here.redis.start()
-        status, answer = _post(f"{address}/v1/jobs", {"name": "check", "key": "today"})
+        status, answer = post(f"{address}/v1/jobs", {"name": "check", "key": "today"})
         assert (status, answer["state"]) == (200, "queued")
-
-
-def _post(url: str, body: object) -> tuple[int, dict[str, str]]:
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=10) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
