@@ -30,7 +30,8 @@ _MOST_ATTEMPTS: Final = 5
 """Workers that may die of a job before it is given up."""
 _LEASES_QUEUED: Final = 5
 """How long a job may wait for a worker, in leases, before it is sent again: its message may be lost."""
-_REQUEUE: Final = "requeue"
+_REQUEUE: Final = "jobs.requeue"
+"""The lease of ``requeue``; that of an unrecorded job is ``jobs.`` and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +245,10 @@ class Jobs:
             return spec.run(JobContext(self._around, pulse), params)
 
     def _run_unrecorded(self, spec: JobSpec, params: Mapping[str, Any]) -> Run:
-        owner = self._owner()
+        owner, lease = self._owner(), f"jobs.{spec.name}"
 
         def hold() -> bool:
-            return self._store.hold(spec.name, owner, lease_s=self._lease_s, now=self._clock())
+            return self._store.hold(lease, owner, lease_s=self._lease_s, now=self._clock())
 
         def beat(_progress: Progress) -> bool:
             if not hold():
@@ -262,7 +263,7 @@ class Jobs:
             return Run(spec.name, ran=True, note=str(stopped))
         finally:
             with suppress(BackendUnavailable):  # the lease runs out by itself
-                self._store.let_go(spec.name, owner)
+                self._store.let_go(lease, owner)
 
     def _unfinished(self, schedule: Schedule) -> Job | None:
         """A job that this schedule started and that has not ended."""
