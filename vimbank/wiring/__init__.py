@@ -1,11 +1,11 @@
 """The composition root: from settings to a MemoryService. The only module that picks a backend."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
 from vimbank.domain.models import Partition
@@ -19,19 +19,25 @@ from vimbank.encoders.openai_compatible import OpenAICompatibleEncoder
 from vimbank.encoders.sentence_transformer import SentenceTransformerEncoder
 from vimbank.errors import ConfigError
 from vimbank.feed.follow import Follower
+from vimbank.feed.notices import LocalNotices
+from vimbank.feed.remotes import Lease, Remotes
 from vimbank.feed.snapshot import SnapshotFolder
+from vimbank.indexes.absent import AbsentDense, AbsentSparse
 from vimbank.indexes.dense.exact import ExactIndex
 from vimbank.indexes.dense.faiss import FaissIndex
 from vimbank.indexes.partition import LocalPartition
 from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.indexes.sparse.rank_bm25 import RankBM25Index
 from vimbank.ingestion.prepare import Limits
-from vimbank.ports import Clock, DenseIndex, Encoder, SparseIndex, TokenEncoder
+from vimbank.ports import Clock, DenseIndex, Encoder, EncoderIdentity, Notices, SparseIndex, TokenEncoder
 from vimbank.retrieval.pipeline import Pipeline
 from vimbank.retrieval.rerank import MaxSimReranker
 from vimbank.service import MemoryService
 from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings, load_settings
 from vimbank.store.sql import SqlStore
+
+if TYPE_CHECKING:
+    from vimbank.wiring.elasticsearch import ElasticsearchLegs
 
 __all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "store_url", "utc_now"]
 
@@ -73,15 +79,23 @@ def open_service(
         """Of the vectors in the store: a reindex may change it while this process runs."""
         return (store.encoder_identity() or chosen.identity).dimension
 
+    policies = bank_policies(settings.banks)
+    try:
+        legs = _elasticsearch_legs(
+            settings, store, sorted(policies), lambda: store.encoder_identity() or chosen.identity
+        )
+        remotes = None if legs is None else _remotes(settings, store, legs, clock)
+    except ConfigError:
+        store.close()
+        raise
     indexes = Follower(
         store,
-        _index_factory(settings.index, dimension),
+        _index_factory(_held(settings), dimension),
         snapshots=SnapshotFolder(settings.data_dir / "indexes"),
-        configuration=_configuration(settings.index),
+        configuration=_configuration(_held(settings)),
         memory_bytes=settings.index.memory_mb * 1024 * 1024,
         snapshot_every=settings.index.snapshot_every,
     )
-    policies = bank_policies(settings.banks)
 
     def make_searcher(encoder: Encoder) -> Pipeline:
         cached = CachedEncoder(encoder, settings.encoder.cache_size) if settings.encoder.cache_size else encoder
@@ -90,7 +104,9 @@ def open_service(
             indexes=indexes,
             store=store,
             policies=policies,
-            make_partition=_index_factory(settings.index, dimension),
+            make_partition=_index_factory(_in_process(settings.index), dimension),
+            sparse=None if legs is None else legs.sparse,
+            dense=None if legs is None or legs.dense is None else legs.dense(encoder.identity),
             records_cached=settings.index.records_cached,
             reranker=MaxSimReranker(encoder, store.token_vectors) if isinstance(encoder, TokenEncoder) else None,
         )
@@ -105,6 +121,7 @@ def open_service(
         clock=clock,
         recalls_flush_s=settings.store.recalls_flush_s,
         recalls_fold_s=settings.store.recalls_fold_s,
+        remotes=remotes,
     )
 
 
@@ -173,19 +190,88 @@ def _limits(settings: Settings, policies: Mapping[str, BankPolicy]) -> Limits:
     return Limits(banks=frozenset(policies), **settings.ingest.model_dump())
 
 
-def _configuration(settings: IndexSettings) -> str:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the in-process index of a partition holds; ``absent``: that leg lives elsewhere."""
+
+    dense: Literal["faiss", "exact", "absent"]
+    sparse: Literal["postings", "rank-bm25", "absent"]
+    settings: IndexSettings
+
+
+def _in_process(settings: IndexSettings) -> _Held:
+    """Both legs in process, as a search of the past needs them."""
+    return _Held(
+        "faiss" if settings.dense == "elasticsearch" else settings.dense,
+        "postings" if settings.sparse == "elasticsearch" else settings.sparse,
+        settings,
+    )
+
+
+def _held(settings: Settings) -> _Held:
+    """Of the partitions that are searched now."""
+    held, index = _in_process(settings.index), settings.index
+    if index.dense == "elasticsearch":
+        held = replace(held, dense="absent")
+    if index.sparse == "elasticsearch" and not settings.elasticsearch.sparse_fallback:
+        held = replace(held, sparse="absent")
+    return held
+
+
+def _configuration(held: _Held) -> str:
     """What a snapshot must have been made with to be used; the encoder is covered by the store's generation."""
-    return json.dumps({"analyzer": ANALYZER_VERSION, "dense": settings.dense, "sparse": settings.sparse})
+    return json.dumps({"analyzer": ANALYZER_VERSION, "dense": held.dense, "sparse": held.sparse})
 
 
-def _index_factory(settings: IndexSettings, dimension: Callable[[], int]) -> Callable[[Partition], LocalPartition]:
+def _index_factory(held: _Held, dimension: Callable[[], int]) -> Callable[[Partition], LocalPartition]:
     def dense() -> DenseIndex:
-        if settings.dense == "exact":
+        if held.dense == "absent":
+            return AbsentDense(dimension())
+        if held.dense == "exact":
             return ExactIndex(dimension())
-        return FaissIndex(dimension(), int8_from_rows=settings.int8_from_rows)
+        return FaissIndex(dimension(), int8_from_rows=held.settings.int8_from_rows)
 
     def sparse() -> SparseIndex:
-        kind = PostingsIndex if settings.sparse == "postings" else RankBM25Index
-        return kind(k1=settings.k1, b=settings.b)
+        if held.sparse == "absent":
+            return AbsentSparse()
+        kind = PostingsIndex if held.sparse == "postings" else RankBM25Index
+        return kind(k1=held.settings.k1, b=held.settings.b)
 
     return lambda partition: LocalPartition(partition, dense(), sparse(), analyze)
+
+
+def _elasticsearch_legs(
+    settings: Settings, store: SqlStore, banks: Sequence[str], encoder: Callable[[], EncoderIdentity]
+) -> "ElasticsearchLegs | None":
+    if "elasticsearch" not in (settings.index.sparse, settings.index.dense):
+        return None
+    try:
+        from vimbank.wiring.elasticsearch import open_legs  # its client is an extra, and slow to load
+    except ModuleNotFoundError as exc:
+        raise _not_installed("elasticsearch", exc) from exc
+    return open_legs(settings, store, banks=banks, store_id=store.store_id(), encoder=encoder)
+
+
+def _remotes(settings: Settings, store: SqlStore, legs: "ElasticsearchLegs", clock: Clock) -> Remotes:
+    return Remotes(
+        legs.followers,
+        _notices(settings, store),
+        every_s=settings.jobs.follow_every_s,
+        lease=Lease(store.jobs, "following", lease_s=settings.jobs.lease_s, clock=clock),
+        on_close=legs.close,
+    )
+
+
+def _notices(settings: Settings, store: SqlStore) -> Notices:
+    if settings.redis.url is None or not settings.redis.notices:
+        return LocalNotices()
+    try:
+        from vimbank.feed.redis_notices import RedisNotices  # an extra
+    except ModuleNotFoundError as exc:
+        raise _not_installed("redis", exc) from exc
+    channel = f"vimbank:{store.store_id()}:revision"
+    return RedisNotices(settings.redis.url.get_secret_value(), channel=channel, timeout_s=settings.redis.timeout_s)
+
+
+def _not_installed(engine: str, error: ModuleNotFoundError) -> ConfigError:
+    return ConfigError(f"{error.name} is not installed, which {engine} needs: pip install 'vimbank[scale]'")

@@ -51,6 +51,8 @@ def open_jobs(
 
     Args:    serve: this process is a server. Where the settings name no workers, its threads run the jobs from here
              on, those of a dead server included, and its scheduler starts them when they are due.
+             A server also follows into the indexes outside the process, whoever runs the jobs.
+             remotes: in place of the service's own.
              specs: the jobs there are; a program with jobs of its own adds them to ``JOBS``.
     Raises:  ConfigError: jobs are sent to Celery, but no Redis is named.
     """
@@ -61,6 +63,10 @@ def open_jobs(
     def encoder(kind: str | None) -> Encoder:
         return open_encoder(settings.encoder if kind is None else _of_kind(settings.encoder, kind))
 
+    if service.remotes is not None:
+        remotes = remotes or [service.remotes]
+        if serve:
+            service.remotes.start()
     around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days)
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
