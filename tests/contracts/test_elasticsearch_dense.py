@@ -2,8 +2,9 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import orjson
@@ -49,6 +50,18 @@ def axis(at: int, value: float = 1.0) -> np.ndarray[tuple[int], np.dtype[np.floa
 def found(shelved: Shelf, vector: np.ndarray[tuple[int], np.dtype[np.float32]], limit: int = 10) -> list[str]:
     index = shelved.index()
     return sorted(index.ids(shelved.dense.search(index, vector, allowed=None, limit=limit).rows))
+
+
+class CountingClient:
+    """A real client that counts its searches."""
+
+    def __init__(self, client: ElasticsearchClient) -> None:
+        self._client = client
+        self.searches = 0
+
+    def search(self, *args: Any, **given: Any) -> list[Mapping[str, Any]]:
+        self.searches += 1
+        return self._client.search(*args, **given)
 
 
 class TestRemoteIndex:
@@ -265,7 +278,18 @@ class TestDenseSearch:
         """Another process has indexed 30 nearer ones that are not in this process's roster yet."""
         shelved.fill(units(5, DIMENSION))
         shelved.put([change(100 + each, axis(0)) for each in range(30)], locally=False)
-        assert found(shelved, axis(0), limit=5) == [f"m000{number}" for number in range(1, 6)]
+        for limit in (1, 2, 5):
+            nearest = shelved.index().dense.search(axis(0), allowed=None, top_k=limit)
+            assert found(shelved, axis(0), limit=limit) == sorted(shelved.index().ids(nearest))
+
+    def test_other_users_vectors_are_kept_out_by_the_server_case_30(self, shelved: Shelf) -> None:
+        """One request is enough, however near they are: the roster is the second guard, not the first."""
+        shelved.fill(units(5, DIMENSION))
+        shelved.put([change(100 + at, axis(0), partition=Partition("t", "v", "dialog")) for at in range(30)])
+        client = CountingClient(shelved.client)
+        leg = shelved.search(client=client).search(shelved.index(), axis(0), allowed=None, limit=2)
+        assert leg.rows.tolist() == sorted(shelved.index().dense.search(axis(0), allowed=None, top_k=2).tolist())
+        assert client.searches == 1
 
     def test_an_id_given_again_is_another_memory_case_5(self, shelved: Shelf) -> None:
         """The vector of its former life, which stayed behind, is not taken for its own."""
