@@ -18,7 +18,7 @@ from tests.contracts.test_store_machine import everything
 from vimbank.domain.models import ListQuery, RecallEntry, Source
 from vimbank.errors import BackendRejected, ConfigError, Conflict
 from vimbank.ports import Embedded, PreparedDraft
-from vimbank.store import tables
+from vimbank.store import copying, tables
 from vimbank.store.copying import copy_store, digest
 from vimbank.store.schema import migrate_store
 from vimbank.store.sql import SqlStore
@@ -27,14 +27,21 @@ NewUrl = Callable[[], str]
 
 COPIER = """
 import os, sys
-from vimbank.store.copying import copy_store
+from vimbank.store import copying
 
 def stop(done, total):
     if done > total // 4:
         os.kill(os.getpid(), 9)
 
-copy_store(sys.argv[1], sys.argv[2], progress=stop)
+copying._BATCH = 50
+copying.copy_store(sys.argv[1], sys.argv[2], progress=stop)
 """
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small store takes many."""
+    monkeypatch.setattr(copying, "_BATCH", 50)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.compact(up_to=store.state().revision - 1, deleted_before=MAR, limit=9)
     store.jobs.create("snapshot", {"a": 1}, queue="index", key="daily", now=JAN)
     assert store.jobs.hold("scheduler", "me", lease_s=60, now=JAN)
-    add(store, *(prepared(f"text {place}") for place in range(1_200)))
+    add(store, *(prepared(f"text {place}") for place in range(200)))
     store.close()
     return path
 

@@ -47,6 +47,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "sql"):
             self.sql.close()
+        if hasattr(self, "folder"):
             shutil.rmtree(self.folder)
 
     def both(self, action: Any) -> Any:
