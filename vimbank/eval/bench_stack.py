@@ -6,17 +6,202 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from vimbank.eval.measure import Plan, Row
+from elasticsearch import Elasticsearch
+from elasticsearch.helpers import bulk
+
+from vimbank.domain.models import FusionName, Query
+from vimbank.domain.text import analyze_query
+from vimbank.eval.measure import Plan, Row, percentiles
 from vimbank.eval.servers import running_server
+from vimbank.eval.synthetic import Corpus
+from vimbank.service import MemoryService
+from vimbank.settings import Settings
+from vimbank.wiring import open_service
 
 __all__ = ["NEEDS", "STACK_BENCHES"]
 
 _SERVERS: Final = 4
 _THREADS_A_SERVER: Final = 4
 _ADDS: Final = 10_000
+_MEMORIES: Final = 20_000
+_CANDIDATES: Final = 200
+_WARM: Final = 50
+_AIM_MS: Final = 3.0
+_AIM_SHARE: Final = 0.9
+
+
+def elasticsearch_search(plan: Plan) -> Iterator[Row]:
+    """Hybrid search with the keyword leg in Elasticsearch, one partition; beside it a bare client's search.
+
+    The bare client asks for the same: the 200 best of the partition by the same terms, without their sources. Both
+    take turns, so that what else the machine does strikes both.
+    """
+    corpus = Corpus(_MEMORIES)
+    fusions: tuple[FusionName, ...] = ("convex", "sparse")
+    for fusion in fusions:
+        with _on_elasticsearch(plan, corpus) as (service, client, alias):
+            whole, bare = [], []
+            for number, query in enumerate(corpus.queries(plan.searches + _WARM)):
+                asked = replace(query, fusion=fusion)
+                search_ms, degraded = _search_ms(service, asked)
+                client_ms = _bare_search_ms(client, alias, asked)
+                if number >= _WARM:
+                    whole.append(search_ms)
+                    bare.append(client_ms)
+                if degraded:
+                    raise RuntimeError(f"a search was answered without {degraded}")
+        p50, p95 = percentiles(whole)
+        round_trip, _ = percentiles(bare)
+        yield Row(
+            f"search with the Elasticsearch leg, {fusion}, {_MEMORIES:,} memories",
+            p50,
+            "ms p50",
+            f"<= Elasticsearch's round trip + {_AIM_MS:g} ms = {round_trip + _AIM_MS:.1f} ms",
+            p50 <= round_trip + _AIM_MS,
+            f"p95 {p95:.1f} ms; bare client p50 {round_trip:.1f} ms",
+        )
+
+
+def elasticsearch_follow(plan: Plan) -> Iterator[Row]:
+    """How fast the feed is followed into a new index, against the client's bulk helper with the same documents."""
+    corpus = Corpus(_MEMORIES)
+    shares, rates = [], []
+    for _ in range(3):
+        with _on_elasticsearch(plan, corpus, follow=False) as (service, client, alias):
+            started = time.perf_counter()
+            service.follow_remote()
+            followed_s = time.perf_counter() - started
+            bare_s = _bare_bulk_s(client, alias)
+        shares.append(bare_s / followed_s)
+        rates.append(_MEMORIES / followed_s)
+    share, _ = percentiles(shares)
+    rate, _ = percentiles(rates)
+    yield Row(
+        f"following {_MEMORIES:,} memories into Elasticsearch, share of the bulk helper's rate",
+        share,
+        "",
+        f">= {_AIM_SHARE}",
+        share >= _AIM_SHARE,
+        f"{rate:,.0f} memories/s; median of {len(shares)}",
+    )
+
+
+@contextmanager
+def _on_elasticsearch(
+    plan: Plan, corpus: Corpus, *, follow: bool = True
+) -> Iterator[tuple[MemoryService, Elasticsearch, str]]:
+    """The corpus in a service whose keyword leg is a new Elasticsearch index; a bare client, and the index's alias."""
+    assert plan.elasticsearch is not None
+    prefix = f"bench-{uuid.uuid4().hex[:12]}"
+    client = Elasticsearch(plan.elasticsearch, request_timeout=60)
+    try:
+        with open_service(_settings(plan.folder / f"stack-{corpus.size}", plan.elasticsearch, prefix)) as service:
+            if service.stats("default").memories < corpus.size:
+                drafts = list(corpus.drafts())
+                for start in range(0, len(drafts), 1_000):
+                    service.add_many(drafts[start : start + 1_000])
+            if follow:
+                service.follow_remote()
+            yield service, client, f"{prefix}-{corpus.bank}"
+    finally:
+        client.indices.delete(index=list(client.indices.get(index=f"{prefix}-*")))
+        client.close()
+
+
+def _settings(folder: Path, url: str, prefix: str) -> Settings:
+    return Settings.model_validate(
+        {
+            "data_dir": folder,
+            "encoder": {"kind": "hashing", "dimension": 384},
+            "index": {"sparse": "elasticsearch"},
+            # A pause of the server is to show in the figure, not to be answered without it.
+            "elasticsearch": {"url": url, "prefix": prefix, "search_timeout_s": 5.0},
+        }
+    )
+
+
+def _search_ms(service: MemoryService, query: Query) -> tuple[float, Sequence[str]]:
+    started = time.perf_counter()
+    recall = service.search(query)
+    return (time.perf_counter() - started) * 1e3, recall.degraded
+
+
+def _bare_search_ms(client: Elasticsearch, alias: str, query: Query) -> float:
+    partition = _partition_of(client, alias)
+    asked = {
+        "bool": {
+            "must": {"match": {"terms": " ".join(analyze_query(query.text))}},
+            "filter": {"term": {"partition": partition}},
+        }
+    }
+    started = time.perf_counter()
+    client.search(
+        index=alias,
+        routing=partition,
+        query=asked,
+        size=_CANDIDATES,
+        source=False,
+        docvalue_fields=[{"field": "id"}],
+        sort=["_score", "number"],
+        track_total_hits=False,
+    )
+    return (time.perf_counter() - started) * 1e3
+
+
+_PARTITIONS: Final[dict[str, str]] = {}
+
+
+def _partition_of(client: Elasticsearch, alias: str) -> str:
+    """The one partition's key, as the documents have it."""
+    if alias not in _PARTITIONS:
+        [hit] = client.search(index=alias, query={"exists": {"field": "terms"}}, size=1)["hits"]["hits"]
+        _PARTITIONS[alias] = hit["_source"]["partition"]
+    return _PARTITIONS[alias]
+
+
+def _bare_bulk_s(client: Elasticsearch, alias: str) -> float:
+    """Seconds that the client's helper takes for the index's documents, into a new index of the same mapping."""
+    [(name, described)] = client.indices.get(index=alias).items()
+    copy = f"{name}-bare"
+    settings = described["settings"]["index"]
+    own = ("creation_date", "uuid", "version", "provided_name")
+    kept = {key: value for key, value in settings.items() if key not in own}
+    client.indices.create(index=copy, settings=kept, mappings=described["mappings"])
+    actions = list(_documents(client, alias, copy))
+    started = time.perf_counter()
+    bulk(client, actions, chunk_size=1_000)
+    client.indices.refresh(index=copy)
+    return time.perf_counter() - started
+
+
+def _documents(client: Elasticsearch, alias: str, target: str) -> Iterator[dict[str, Any]]:
+    after: list[Any] | None = None
+    while True:
+        page = client.search(
+            index=alias,
+            query={"exists": {"field": "terms"}},
+            size=5_000,
+            sort=["number"],
+            version=True,
+            search_after=after,
+        )["hits"]["hits"]
+        for hit in page:
+            yield {
+                "_index": target,
+                "_id": hit["_id"],
+                "routing": hit["_routing"],
+                "version": hit["_version"],
+                "version_type": "external",
+                "_source": hit["_source"],
+            }
+        if len(page) < 5_000:
+            return
+        after = page[-1]["sort"]
 
 
 def concurrent_processes(plan: Plan) -> Iterator[Row]:
@@ -94,10 +279,14 @@ def _call(
 
 
 STACK_BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
+    "elasticsearch-search": elasticsearch_search,
+    "elasticsearch-follow": elasticsearch_follow,
     "postgres-processes": concurrent_processes,
 }
 
 NEEDS: Final[dict[str, Sequence[str]]] = {
+    "elasticsearch-search": ("elasticsearch",),
+    "elasticsearch-follow": ("elasticsearch",),
     "postgres-processes": ("postgres",),
 }
 """Which services a bench runs on, by the names of the options that give their URLs."""
