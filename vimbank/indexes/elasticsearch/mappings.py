@@ -60,7 +60,7 @@ def sparse_plans(
 ) -> dict[str, IndexPlan]:
     """The sparse leg's index of each bank, by bank, in order of their names.
 
-    A declared bank, which has no file of its own, has that of ``knowledge``. ``k1`` and ``b`` replace those of the file.
+    A declared bank, which has no file of its own, has that of ``knowledge``. ``k1`` and ``b`` replace the file's.
     """
     plans = {}
     for bank in sorted(banks):
