@@ -232,6 +232,7 @@ class RemoteFollower:
             if self._pass is None or self._pass.future.done():
                 if self._closed:
                     raise BackendUnavailable(self.name, "the process ends")
+                self._expect_word()
                 self._pass = _Pass(self._passes.submit(self._run), time.monotonic())
             return self._pass
 
@@ -291,14 +292,17 @@ class RemoteFollower:
         return _Start(cursor, state, cursor or state.revision)
 
     def _first_word(self) -> int:
-        patience_s = self._search_patience_s if self._met else self._catch_up_timeout_s
-        self._asked = (time.monotonic(), patience_s)
+        self._expect_word()
         try:
             cursor = self._index.cursor()
         finally:
             self._asked = None
         self._met = True
         return cursor
+
+    def _expect_word(self) -> None:
+        """Searches wait for the engine's first word from now on; longer where it has to be met first."""
+        self._asked = (time.monotonic(), self._search_patience_s if self._met else self._catch_up_timeout_s)
 
     def _reset(self, why: str) -> None:
         _LOG.warning("the index %s is filled anew: %s", self.name, why)
