@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
+import vimbank.store.migrations
 from tests.contracts.postgres import empty_store, new_database
 from tests.contracts.store_data import ALICE, FEB, add, add_one, live_ids, prepared
 from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, Partition, Query, Scope
@@ -55,6 +58,15 @@ def outside(url: str) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         yield connection
+
+
+def downgrade(url: str, version: str) -> None:
+    """Take the schema back to an earlier version's."""
+    config = Config()
+    config.set_main_option("script_location", next(iter(vimbank.store.migrations.__path__)))
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, version)
 
 
 def end_all_others(outside: Connection) -> int:
@@ -382,6 +394,22 @@ class TestSchema:
             assert migrate_store(url) == Migration(None, tables.SCHEMA_VERSION)
             assert migrate_store(url) == Migration(tables.SCHEMA_VERSION, tables.SCHEMA_VERSION)
             assert not migrate_store(url).changed
+
+    def test_a_store_of_the_first_schema_is_migrated_once_and_works_on(self) -> None:
+        with new_database() as url:
+            store = SqlStore.open(url)
+            name = add_one(store, "tea")
+            store.close()
+            downgrade(url, "0001")
+            with ThreadPoolExecutor(3) as threads:
+                done = sorted(threads.map(lambda _: migrate_store(url).former, range(3)), key=str)
+            assert done == ["0001", tables.SCHEMA_VERSION, tables.SCHEMA_VERSION]
+            store = SqlStore.open(url)
+            assert [memory.text for memory in store.get("t", [name])] == ["tea"]
+            add_one(store, "coffee")
+            assert (store.state().revision, store.state().compacted) == (2, 0)
+            assert store.integrity() == []
+            store.close()
 
     def test_many_first_starts_at_once(self) -> None:
         with new_database() as url, ThreadPoolExecutor(6) as threads:
