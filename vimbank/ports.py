@@ -390,10 +390,15 @@ class SparseIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A query for a sparse leg: the text, and its analysed distinct terms in order."""
+    """A query for a sparse leg: the text, and its analysed distinct terms in order.
+
+    ``also``: rows of the partition whose scores are going to be asked for in any case; an engine that is a round trip
+    away may find them out together with the hits.
+    """
 
     text: str
     terms: Sequence[str]
+    also: IntArray | None = None
 
 
 class PartitionIndex(Protocol):

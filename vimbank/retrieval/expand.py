@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from vimbank.domain.titles import mentioned_titles
 from vimbank.ports import PartitionIndex
 
 __all__ = [
+    "NEIGHBOUR_RADIUS",
     "Links",
     "follow_titles",
     "neighbour_pairs",
@@ -21,7 +23,8 @@ __all__ = [
     "windows",
 ]
 
-_NEIGHBOUR_RADIUS = 1
+NEIGHBOUR_RADIUS: Final = 1
+"""How many rows on each side of a row lend it support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def neighbour_pairs(index: PartitionIndex, rows: IntArray, *, allowed: BoolArray
 
     Both ways round, because a neighbour supports as well as it is supported: sources and targets are each other's.
     """
-    around = np.delete(index.neighbours(rows, _NEIGHBOUR_RADIUS), _NEIGHBOUR_RADIUS, axis=1)
+    around = np.delete(index.neighbours(rows, NEIGHBOUR_RADIUS), NEIGHBOUR_RADIUS, axis=1)
     there = around >= 0 if allowed is None else (around >= 0) & allowed[around]
     beside, middle = around[there], np.repeat(rows, there.sum(axis=1))
     return Links(np.concatenate([beside, middle]), np.concatenate([middle, beside]))

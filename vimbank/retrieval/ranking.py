@@ -5,7 +5,7 @@ Everything here works on arrays over a few hundred rows; objects are made of the
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -39,6 +39,7 @@ from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
 from vimbank.ports import DenseLeg, DenseSearch, LexicalQuery, PartitionIndex, Reranker, SparseLeg, SparseSearch
 from vimbank.retrieval.expand import (
+    NEIGHBOUR_RADIUS,
     Links,
     follow_titles,
     neighbour_pairs,
@@ -197,7 +198,7 @@ def rank_partition(
     limit = max(policy.candidates, ask.depth)
     lost: dict[str, BackendUnavailable] = {}
     while True:
-        legs = _ask_legs(index, ask, fusion, search, allowed=allowed, limit=limit, lost=lost)
+        legs = _ask_legs(index, ask, policy, search, allowed=allowed, limit=limit, lost=lost)
         try:
             scored = _score(index, ask, policy, fusion, legs, allowed=allowed, load=load, reranker=reranker)
         except _LegLost as exc:
@@ -227,18 +228,20 @@ def rank_partition(
 def _ask_legs(
     index: PartitionIndex,
     ask: Ask,
-    fusion: FusionName,
+    policy: BankPolicy,
     search: SearchLegs,
     *,
     allowed: BoolArray | None,
     limit: int,
     lost: Mapping[str, BackendUnavailable],
 ) -> _Legs:
-    def sparse() -> SparseLeg | BackendUnavailable:
+    fusion = ask.query.fusion or policy.fusion
+
+    def sparse(also: IntArray | None = None) -> SparseLeg | BackendUnavailable:
         if "sparse" in lost:
             return lost["sparse"]
         try:
-            return search.sparse.search(index, ask.lexical, allowed=allowed, limit=limit)
+            return search.sparse.search(index, replace(ask.lexical, also=also), allowed=allowed, limit=limit)
         except BackendUnavailable as exc:
             return exc
 
@@ -256,12 +259,23 @@ def _ask_legs(
         found, near = sparse(), NO_DENSE_LEG
     elif fusion == "dense":
         found, near = NO_SPARSE_LEG, dense()
+    elif search.sparse.remote and not search.dense.remote:
+        near = dense()  # much quicker than the round trip, which then brings these rows' scores along
+        found = sparse(None if isinstance(near, BackendUnavailable) else _beside(index, near.rows, policy))
     elif search.sparse.remote or search.dense.remote or len(index) >= _THREADED_FROM_ROWS:
         later = search.threads.submit(dense)
         found, near = sparse(), later.result()
     else:
         found, near = sparse(), dense()
     return _without_failures(found, near, fusion)
+
+
+def _beside(index: PartitionIndex, rows: IntArray, policy: BankPolicy) -> IntArray:
+    """These rows and, where neighbours count, those around them."""
+    if not policy.neighbour_weight or not len(rows):
+        return rows
+    around = index.neighbours(rows, NEIGHBOUR_RADIUS)
+    return np.unique(around[around >= 0])
 
 
 def _without_failures(

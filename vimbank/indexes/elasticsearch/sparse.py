@@ -58,8 +58,9 @@ class ElasticsearchSparse:
     Lucene's, divided by k1 + 1. They differ from the in-process ones by the statistics of the index, which holds all
     partitions of a bank, and by lengths above 40 terms (docs/adr/0005).
 
-    A search is two requests side by side, the hits and the terms' statistics. Scores of other rows are asked for by
-    number, unless the hits were all there are. Together they may wait for ``client.search_timeout_s``.
+    A search is up to three requests side by side: the hits, the terms' statistics, and the scores of the rows that the
+    query names beside. Scores of other rows are asked for by number, unless the hits were all there are. Together they
+    may wait for ``client.search_timeout_s``.
     """
 
     remote: Final = True
@@ -85,14 +86,19 @@ class ElasticsearchSparse:
         question = _Question(
             self._client, self._prefix, index, query.terms, factor=self._factor, filtered=self._most_filtered_rows
         )
-        later = self._threads.submit(question.upper_bound)
+        bound = self._threads.submit(question.upper_bound)
+        others = self._threads.submit(question.find_out, query.also) if query.also is not None else None
         try:
             rows = question.best(allowed, limit)
-            upper_bound = later.result(question.seconds_left())
+            upper_bound = bound.result(question.seconds_left())
+            if others is not None:
+                others.result(question.seconds_left())
         except TimeoutError as exc:
             raise BackendUnavailable(BACKEND, "no statistics in time") from exc
         finally:
-            later.cancel()
+            bound.cancel()
+            if others is not None:
+                others.cancel()
         best = float(question.known[rows].max(initial=0.0))
         # Two requests may see the index before and after a refresh.
         return SparseLeg(np.sort(rows), question.score, best, max(upper_bound, best))
@@ -210,12 +216,16 @@ class _Question:
 
     def score(self, rows: IntArray) -> FloatArray:
         """BM25 of any rows; those not known yet are asked for. Raises BackendUnavailable."""
+        self.find_out(rows)
+        return self.known[rows]
+
+    def find_out(self, rows: IntArray) -> None:
+        """Ask for the scores of these rows that are not known yet."""
         unknown = np.unique(rows[np.isnan(self.known[rows])])
         for start in range(0, len(unknown), MOST_HITS):
             part = unknown[start : start + MOST_HITS]
             self._note(self._hits([self._among(part)], len(part)))
             self.known[part] = np.nan_to_num(self.known[part], nan=0.0)
-        return self.known[rows]
 
     # -- statistics --
 
