@@ -82,6 +82,9 @@ def running(*arguments: str, prefix: str = "vimbank") -> Iterator[Stack]:
             "VIMBANK_TEST_ENVIRONMENT": sys.prefix,
             "VIMBANK_ENCODER__KIND": "hashing",
             "VIMBANK_ELASTICSEARCH__PREFIX": prefix,
+            # What is found matters here and not how soon: other tests run beside this one.
+            "VIMBANK_ELASTICSEARCH__SEARCH_TIMEOUT_S": "5",
+            "VIMBANK_ELASTICSEARCH__CATCH_UP_TIMEOUT_S": "10",
         },
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
