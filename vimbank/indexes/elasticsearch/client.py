@@ -19,7 +19,7 @@ BACKEND: Final = "elasticsearch"
 Patience: TypeAlias = Literal["search", "request"]
 """Which of the two time-outs a request has: somebody waits for its answer, or it works in the background."""
 
-PASSING: Final = frozenset({429, 502, 503, 504})
+PASSING: Final = frozenset({408, 429, 502, 503, 504})
 """Statuses that a later try may not meet."""
 MISSING_INDEX: Final = "index_not_found_exception"
 
@@ -133,7 +133,7 @@ class ElasticsearchClient:
 
         Args:    body: JSON, or lines of ``ndjson``.  private: what is sent tells of people, so that the reason which
                  the server gives for an error may as well, and is left out.
-        Raises:  BackendUnavailable: refused, timed out, 429, 502, 503, 504.  BackendRejected: everything else.
+        Raises:  BackendUnavailable: refused, timed out, 408, 429, 502, 503, 504.  BackendRejected: everything else.
         """
         headers = {"accept": _JSON}
         if body is not None:

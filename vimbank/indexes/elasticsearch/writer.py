@@ -42,6 +42,8 @@ _LONGEST_WAIT_S: Final = 5.0
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 _REQUIRE_ALIAS_FROM: Final = (7, 10)
+_NO_SHARD: Final = "no_shard_available_action_exception"
+_STARTING_S: Final = 2  # how long the shards of a new index may take to start
 _ALREADY_EXISTS: Final = "resource_already_exists_exception"
 _PAGE: Final = 5_000
 _BIRTH: Final = "birth"
@@ -263,11 +265,23 @@ class ElasticsearchIndex:
         ]  # fmt: skip
         if not wanted:
             return {}
-        found = self._client.ask("POST", "/_mget", {"docs": wanted}, patience="search")["docs"]
+        found = self._get(wanted)
         return {
             bank: self._cursor_of(bank, birth, cursor, check=check)
             for bank, birth, cursor in zip(names, found[::2], found[1::2], strict=True)
         }
+
+    def _get(self, wanted: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, Any]]:
+        """Documents as they are now, refreshed or not. The shards of an index that is being made are waited for."""
+        deadline = time.monotonic() + _STARTING_S
+        while True:
+            found: Sequence[Mapping[str, Any]]
+            found = self._client.ask("POST", "/_mget", {"docs": wanted}, patience="search")["docs"]
+            starting = {each["_index"] for each in found if each.get("error", {}).get("type") == _NO_SHARD}
+            if not starting or time.monotonic() > deadline:
+                return found
+            params = {"wait_for_status": "yellow", "timeout": f"{_STARTING_S}s"}
+            self._client.ask("GET", f"/_cluster/health/{','.join(sorted(starting))}", params=params)
 
     def _cursor_of(self, bank: str, birth: Mapping[str, Any], cursor: Mapping[str, Any], *, check: bool) -> int | None:
         if "error" in birth:
