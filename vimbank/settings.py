@@ -95,9 +95,7 @@ class ElasticsearchSettings(_Room):
     catch_up_timeout_s: float = Field(
         2.0, gt=0, description="How long a strongly consistent search waits for new memories to be indexed, seconds."
     )
-    request_timeout_s: float = Field(
-        30.0, gt=0, description="Patience of a bulk or administrative request, seconds."
-    )
+    request_timeout_s: float = Field(30.0, gt=0, description="Patience of a bulk or administrative request, seconds.")
     batch_size: int = Field(1_000, ge=1, le=10_000, description="Memories a bulk request.")
     sparse_fallback: bool = Field(
         False, description="Keep the in-process sparse index beside it, which answers while the cluster is down."
@@ -120,9 +118,7 @@ class JobSettings(_Room):
     )
     threads: int = Field(2, ge=1, le=64, description="Jobs that run at once in the server, where it runs them.")
     schedule: bool = Field(True, description="Run the scheduled jobs inside the server, where it runs jobs.")
-    lease_s: float = Field(
-        60.0, ge=1, description="After this silence a worker's job is taken over, seconds."
-    )
+    lease_s: float = Field(60.0, ge=1, description="After this silence a worker's job is taken over, seconds.")
     keep_days: float = Field(7.0, gt=0, description="How long finished jobs are kept, days.")
     follow_every_s: float = Field(5.0, gt=0, description="How often followers look for new revisions, seconds.")
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")

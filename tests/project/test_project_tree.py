@@ -19,16 +19,16 @@ FORBIDDEN = tuple("".join(halves) for halves in (
 NEIGHBOUR = "".join(("../sha", "red"))
 CI = ROOT / ".ci" / "run"
 MIGRATION_VERBS = {"upgrade", "downgrade"}  # the tool's names; the module says what the revision does
-SCRIPTS = ["bench", "check", "eval-retrieval", "models", "serve", "test"]
+SCRIPTS = ["bench", "check", "eval-retrieval", "models", "serve", "services", "stack", "test"]
 
-# What the embedded server answers for, by number; a test that holds a case names it ("case 8").
+# What the server answers for, by number; a test that holds a case names it ("case 8").
 CASES = {
     *(1, 2, 3, 5, 7, 8, 10, 11, 12, 14, 15, 16, 18, 19, 21),
     *(22, 23, 25, 26, 28, 29, 30, 32, 33, 35, 36, 38),
-    *(39, 40, 42, 43, 45, 46, 50, 52, 53, 57, 58),
+    *(39, 40, 42, 43, 45, 46, 47, 49, 50, 52, 53, 54, 56, 57, 58),
     *(59, 61, 62, 63, 65, 66),
     *(68, 70, 71, 73, 76, 77, 79, 80, 81, 82, 84),
-    *(90, 103, 105, 106, 108, 112, 113, 114, 116, 117, 118, 134, 138, 143, 144, 146, 148),
+    *(90, 103, 105, 106, 108, 112, 113, 114, 116, 117, 118, 120, 121, 122, 124, 125, 126, 134, 138, 143, 144, 146, 148),
 }
 
 
