@@ -201,12 +201,12 @@ def _translated(*, private: bool = False) -> Iterator[None]:
     """The table of errors: what the client raises, in our words."""
     try:
         yield
+    except elasticsearch.UnsupportedProductError as exc:
+        raise BackendRejected(BACKEND, "what answers is no Elasticsearch") from exc
     except elasticsearch.ApiError as exc:
         raise _of_status(exc, private=private) from exc
     except TlsError as exc:
         raise BackendRejected(BACKEND, "the TLS connection failed: is the certificate trusted?") from exc
-    except elasticsearch.UnsupportedProductError as exc:
-        raise BackendRejected(BACKEND, "what answers is no Elasticsearch") from exc
     except elasticsearch.SerializationError as exc:
         raise BackendRejected(BACKEND, "the answer cannot be read") from exc
     except TransportError as exc:  # no connection, or no answer in time

@@ -25,11 +25,13 @@ from vimbank.indexes.elasticsearch.client import (
 from vimbank.indexes.elasticsearch.mappings import IndexPlan
 from vimbank.indexes.elasticsearch.naming import partition_key
 
-__all__ = ["Document", "ElasticsearchIndex", "IndexStatus"]
+__all__ = ["BOOKKEEPING_FIELDS", "Document", "ElasticsearchIndex", "IndexStatus"]
 
 Document = Callable[[Change], Mapping[str, Any] | None]
 """Makes what an index keeps of a change's memory; None: the memory must not be in it."""
 
+BOOKKEEPING_FIELDS: Final = frozenset({"incarnation", "cursor"})
+"""What every mapping has beside the fields of ``Document``."""
 MOST_REQUEST_BYTES: Final = 5 * 1024 * 1024
 """Of one bulk request; a single larger document goes alone."""
 MOST_APPLY_S: Final = 120.0
