@@ -68,7 +68,7 @@ class Remotes:
         lease: Lease | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._followers = tuple(followers)
+        self.followers: Final = tuple(followers)
         self._notices = notices
         self._every_s = every_s
         self._lease = lease
@@ -88,7 +88,7 @@ class Remotes:
         """
         cursors: dict[str, int] = {}
         failure: VimbankError | None = None
-        for follower in self._followers:
+        for follower in self.followers:
             try:
                 cursors[follower.name] = follower.catch_up()
             except VimbankError as error:
@@ -100,7 +100,7 @@ class Remotes:
     def start(self) -> None:
         """Follow in a thread from now on, for all processes that share the lease. A second call does nothing."""
         with self._lock:
-            if self._followers and self._thread is None and not self._stop.is_set():
+            if self.followers and self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._run, name="vimbank-follow", daemon=True)
                 self._thread.start()
 
@@ -117,11 +117,11 @@ class Remotes:
 
     def statuses(self, *, count: bool = False) -> list[RemoteStatus]:
         """How each index is. Asks each, and waits no longer than a search would."""
-        return [follower.status(count=count) for follower in self._followers]
+        return [follower.status(count=count) for follower in self.followers]
 
     def compare(self, partition: Partition, live: Callable[[], Sequence[Change]]) -> list[str]:
         """See ``RemoteFollower.compare``, for all."""
-        return [problem for follower in self._followers for problem in follower.compare(partition, live)]
+        return [problem for follower in self.followers for problem in follower.compare(partition, live)]
 
     def close(self) -> None:
         """Stop following; a pass that runs ends at its next batch."""
@@ -129,7 +129,7 @@ class Remotes:
         self._notices.close()
         with self._lock:
             thread = self._thread
-        for follower in self._followers:
+        for follower in self.followers:
             follower.close()
         if thread is not None:
             thread.join()
