@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store."),
     "reindex": Entry("vimbank.cli.upkeep", "reindex", "Encode everything again with the configured encoder."),
     "store": Entry("vimbank.cli.store", "store", "Migrate the store, or copy it to another database."),
+    "es": Entry("vimbank.cli.elasticsearch", "es", "Look at the indexes in Elasticsearch, or make them anew."),
     "jobs": Entry("vimbank.cli.jobs", "jobs", "Start and follow jobs that run beside the requests."),
     "config": Entry("vimbank.cli.configuration", "config", "Print every setting."),
 }

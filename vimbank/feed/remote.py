@@ -82,6 +82,7 @@ class RemoteFollower:
              catch_up_timeout_s: how long a search waits, in all, for the index to hold what it has to reflect.
              expected: whether the index has to hold an indexed memory: for ``compare``.
              count: how many memories the index holds.
+             progress: told of the revision up to which batches were read, in a pass.
              on_filled: called when an index that was empty holds everything, such as to remove a former one.
     """
 
@@ -95,6 +96,7 @@ class RemoteFollower:
         catch_up_timeout_s: float = 2.0,
         expected: Callable[[Change], bool] = lambda _change: True,
         count: Callable[[], int] | None = None,
+        progress: Callable[[int], object] = lambda _revision: None,
         on_filled: Callable[[], object] = lambda: None,
         first_probe_s: float = FIRST_PROBE_S,
         longest_probe_s: float = LONGEST_PROBE_S,
@@ -106,6 +108,7 @@ class RemoteFollower:
         self._catch_up_timeout_s = catch_up_timeout_s
         self._expected = expected
         self._count = count
+        self._progress = progress
         self._on_filled = on_filled
         self._lock = threading.Lock()
         self._pass: _Pass | None = None
@@ -321,6 +324,7 @@ class RemoteFollower:
                     self._settle(sending.popleft())
                 sending.append(self._senders.submit(self._index.apply, changes))
                 batches += 1
+                self._progress(passed)
                 if batches % _BATCHES_A_STEP == 0 and passed >= start.state.compacted:
                     # Before that the cursor would tell of an index that has missed deletions.
                     self._advance(sending, passed)

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
@@ -37,9 +39,18 @@ from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Setti
 from vimbank.store.sql import SqlStore
 
 if TYPE_CHECKING:
-    from vimbank.wiring.elasticsearch import ElasticsearchLegs
+    from vimbank.wiring.elasticsearch import Cluster, ElasticsearchLegs
 
-__all__ = ["MemoryService", "bank_policies", "open_encoder", "open_folder", "open_service", "store_url", "utc_now"]
+__all__ = [
+    "MemoryService",
+    "bank_policies",
+    "open_cluster",
+    "open_encoder",
+    "open_folder",
+    "open_service",
+    "store_url",
+    "utc_now",
+]
 
 
 def utc_now() -> datetime:
@@ -123,6 +134,12 @@ def open_service(
         recalls_fold_s=settings.store.recalls_fold_s,
         remotes=remotes,
     )
+
+
+def open_cluster(settings: Settings) -> "AbstractContextManager[Cluster]":
+    """The Elasticsearch of the settings, for commands on its indexes: see ``wiring.elasticsearch.open_cluster``."""
+    cluster: AbstractContextManager[Cluster] = _elasticsearch().open_cluster(settings)
+    return cluster
 
 
 def bank_policies(overrides: Mapping[str, BankSettings]) -> dict[str, BankPolicy]:
@@ -245,11 +262,19 @@ def _elasticsearch_legs(
 ) -> "ElasticsearchLegs | None":
     if "elasticsearch" not in (settings.index.sparse, settings.index.dense):
         return None
+    legs: ElasticsearchLegs = _elasticsearch().open_legs(
+        settings, store, banks=banks, store_id=store.store_id(), encoder=encoder
+    )
+    return legs
+
+
+def _elasticsearch() -> ModuleType:
+    """What stands beside this module for Elasticsearch. Its client is an extra, and slow to load."""
     try:
-        from vimbank.wiring.elasticsearch import open_legs  # its client is an extra, and slow to load
+        from vimbank.wiring import elasticsearch
     except ModuleNotFoundError as exc:
-        raise _not_installed("elasticsearch", exc) from exc
-    return open_legs(settings, store, banks=banks, store_id=store.store_id(), encoder=encoder)
+        raise _not_installed("Elasticsearch", exc) from exc
+    return elasticsearch
 
 
 def _remotes(settings: Settings, store: SqlStore, legs: "ElasticsearchLegs", clock: Clock) -> Remotes:
@@ -268,7 +293,7 @@ def _notices(settings: Settings, store: SqlStore) -> Notices:
     try:
         from vimbank.feed.redis_notices import RedisNotices  # an extra
     except ModuleNotFoundError as exc:
-        raise _not_installed("redis", exc) from exc
+        raise _not_installed("Redis", exc) from exc
     channel = f"vimbank:{store.store_id()}:revision"
     return RedisNotices(settings.redis.url.get_secret_value(), channel=channel, timeout_s=settings.redis.timeout_s)
 

@@ -1,6 +1,7 @@
 """The legs that settings put into Elasticsearch: client, indexes, followers, searches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from vimbank.domain.models import Change
@@ -16,8 +17,19 @@ from vimbank.indexes.elasticsearch.writer import ElasticsearchIndex
 from vimbank.ports import DenseSearch, EncoderIdentity, MemoryStore, SparseSearch
 from vimbank.retrieval.legs import LocalSparse, SubstitutedSparse
 from vimbank.settings import ElasticsearchSettings, Settings
+from vimbank.store.sql import SqlStore
+from vimbank.wiring import bank_policies, store_url
 
-__all__ = ["ElasticsearchLegs", "connect", "open_legs", "open_sparse_index", "open_vectors_index"]
+__all__ = [
+    "Cluster",
+    "ConfiguredIndex",
+    "ElasticsearchLegs",
+    "connect",
+    "open_cluster",
+    "open_legs",
+    "open_sparse_index",
+    "open_vectors_index",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,4 +200,53 @@ class _Opened:
             expected=expected,
             count=lambda: sum(each.documents for each in current().status().values()),
             on_filled=on_filled,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredIndex:
+    """An index in Elasticsearch as the settings have it; ``expected``: whether it has to hold a memory."""
+
+    index: ElasticsearchIndex
+    expected: Callable[[Change], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What an operator works on: the cluster, the store, and the indexes that the settings put there."""
+
+    url: str
+    client: ElasticsearchClient
+    store: SqlStore
+    indexes: Sequence[ConfiguredIndex]
+
+
+@contextmanager
+def open_cluster(settings: Settings) -> Iterator[Cluster]:
+    """For commands on the indexes themselves; no encoder is loaded. A store without an encoder has no vectors.
+
+    Raises:  ConfigError: the settings put no index into Elasticsearch, or contradict each other.
+    """
+    if "elasticsearch" not in (settings.index.sparse, settings.index.dense):
+        raise ConfigError(
+            "no index is in Elasticsearch: VIMBANK_INDEX__SPARSE=elasticsearch or VIMBANK_INDEX__DENSE=elasticsearch "
+            "puts one there"
+        )
+    with (
+        closing(connect(settings.elasticsearch, search_timeout_s=settings.elasticsearch.request_timeout_s)) as client,
+        closing(SqlStore.open(store_url(settings), busy_timeout_s=settings.store.busy_timeout_s)) as store,
+    ):
+        yield Cluster(str(settings.elasticsearch.url), client, store, list(_configured(settings, client, store)))
+
+
+def _configured(settings: Settings, client: ElasticsearchClient, store: SqlStore) -> Iterator[ConfiguredIndex]:
+    banks = sorted(bank_policies(settings.banks))
+    if settings.index.sparse == "elasticsearch":
+        sparse = open_sparse_index(settings, client, banks=banks, store_id=store.store_id())
+        yield ConfiguredIndex(sparse, lambda change: change.partition.bank in banks)
+    identity = store.encoder_identity()
+    if settings.index.dense == "elasticsearch" and identity is not None:
+        dense = open_vectors_index(settings, client, banks=banks, store_id=store.store_id(), identity=identity)
+        yield ConfiguredIndex(
+            dense, lambda change: change.partition.bank in banks and vector_document(change) is not None
         )

@@ -112,6 +112,11 @@ class ElasticsearchIndex:
         """Which leg it serves."""
         return self._name
 
+    @property
+    def plans(self) -> Mapping[str, IndexPlan]:
+        """What the index of each bank is made of."""
+        return self._plans
+
     # -- following the feed --
 
     def cursor(self) -> int:
@@ -183,13 +188,20 @@ class ElasticsearchIndex:
 
     def reset(self) -> None:
         """See ``RemoteIndex.reset``: empty indexes take the places of the old ones, at once."""
-        self.rebuild().publish()
+        if self._made_aside:
+            self.discard()
+            self._make_targets()
+        else:
+            self.rebuild().publish()
         self._incarnations.clear()
 
     # -- building beside the live indexes --
 
-    def rebuild(self) -> "ElasticsearchIndex":
-        """New, empty indexes that nobody searches yet: apply changes and advance, then ``publish`` or ``discard``."""
+    def rebuild(self, *, resume: bool = False) -> "ElasticsearchIndex":
+        """New, empty indexes that nobody searches yet: apply changes and advance, then ``publish`` or ``discard``.
+
+        Args:    resume: take those, filled as far as they are, that a rebuild left which did not come to its end.
+        """
         beside = ElasticsearchIndex(
             self._client,
             self._name,
@@ -200,11 +212,35 @@ class ElasticsearchIndex:
             random=self._random,
         )
         beside._made_aside = True
-        suffix = uuid4().hex[:8]
+        left = self._unpublished() if resume else set()
+        suffix = min(left, default=uuid4().hex[:8])
         beside._targets = {bank: f"{plan.stem}-{suffix}" for bank, plan in self._plans.items()}
-        for bank, index in beside._targets.items():
-            self._client.ask("PUT", f"/{index}", self._plans[bank].body)
+        beside._make_targets()
         return beside
+
+    def drop_unpublished(self) -> None:
+        """Remove what rebuilds left that did not come to their end. None may be under way."""
+        for suffix in self._unpublished():
+            for plan in self._plans.values():
+                self._client.ask("DELETE", f"/{plan.stem}-{suffix}", params={"ignore_unavailable": "true"})
+
+    def _unpublished(self) -> set[str]:
+        """The suffixes of this leg's indexes, as they are planned, that are behind no alias."""
+        suffixes = set()
+        for plan in self._plans.values():
+            found = self._client.ask("GET", f"/{plan.stem}-*", params={"allow_no_indices": "true"})
+            for index, each in found.items():
+                if not each["aliases"] and each["mappings"].get("_meta") == plan.meta:
+                    suffixes.add(index.removeprefix(f"{plan.stem}-"))
+        return suffixes
+
+    def _make_targets(self) -> None:
+        for bank, index in self._targets.items():
+            try:
+                self._client.ask("PUT", f"/{index}", self._plans[bank].body)
+            except BackendRejected as exc:
+                if _ALREADY_EXISTS not in str(exc):
+                    raise
 
     def publish(self) -> None:
         """Put the new indexes behind the aliases, in one step; what was there before is removed with it.
