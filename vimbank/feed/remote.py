@@ -333,7 +333,7 @@ class RemoteFollower:
                 future.cancel() or future.exception()  # nothing is sent any more when the pass has ended
             raise
         self._advance(sending, passed)
-        if start.cursor == 0:
+        if start.cursor == 0 or batches > _BATCHES_A_STEP:  # a fill, or the end of one that was cut short
             with self._asking():
                 self._on_filled()
 
