@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from vimbank.domain.filters import Filter
 from vimbank.domain.jobs import Job, JobState, Progress, QueueName
@@ -36,6 +36,10 @@ from vimbank.domain.models import (
 __all__ = [
     "AccessLog",
     "Arrays",
+    "ChatMessage",
+    "ChatModel",
+    "ChatReply",
+    "ChatUsage",
     "Clock",
     "DenseIndex",
     "DenseLeg",
@@ -142,6 +146,70 @@ class Reranker(Protocol):
 
     def rerank(self, query: str, memories: Sequence[Memory]) -> FloatArray:
         """(n,) in [0, 1], in the order given; NaN where the memory cannot be scored."""
+        ...
+
+
+# --- chat models ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message to a chat model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatUsage:
+    """Tokens of one exchange, as the server counted them; ``counted`` false: it did not, and they are an estimate."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a chat model answered: the text, never blank, the model's name by its own account, and what it cost."""
+
+    text: str
+    model: str
+    usage: ChatUsage
+
+
+class ChatModel(Protocol):
+    """Answers messages. Thread-safe."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as a memory that it wrote tells it."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """Most tokens of messages and reply together."""
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        timeout_s: float | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> ChatReply:
+        """One reply. What a time-out, 429 or 5xx spoils is tried again with growing pauses, a bounded number of times.
+
+        Args:    schema: JSON schema of an object: ``text`` is a JSON object then. Whether it keeps the schema is for
+                 the caller to check, as not every server can promise it.  max_tokens: of the reply; None: the
+                 adapter's.  temperature: >= 0.  timeout_s: patience of one try, seconds; None: the adapter's.
+                 check: called while waiting; what it raises ends the request at once and is raised here.
+        Raises:  ModelError: no reply, a blank one, one cut off where a schema was asked for, no JSON object.
+                 BackendUnavailable: out of reach, or out of patience. BackendRejected: the server said no.
+        """
         ...
 
 
