@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases.doors import settings
 from tests.elasticsearch_kit import servers
+from tests.runner_kit import until
 from tests.services import service_url
 from vimbank.domain.models import MemoryDraft, MemoryPatch, Query, Recall, Scope
 from vimbank.encoders.hashing import HashingEncoder
@@ -123,3 +124,21 @@ def test_another_encoder_fills_an_index_of_its_own_and_the_former_one_goes(
     assert former
     assert current
     assert not former & current
+
+
+@pytest.mark.parametrize("server", servers())
+def test_indexes_that_somebody_deleted_are_made_and_filled_again(
+    opened: Open, server: str, memories: list[MemoryDraft], prefix: str
+) -> None:
+    client = ElasticsearchClient.connect([service_url(server)])
+    with opened(server, "sparse") as service:
+        service.add_many(memories)
+        wanted = _ids(service, "peanuts", fusion="sparse")
+        for index in client.ask("GET", f"/{prefix}-*/_mapping"):
+            client.ask("DELETE", f"/{index}")
+        query = Query(tenant="default", user_id="ana", text="peanuts", reinforce=False)
+        assert service.search(query).degraded == ("sparse",)  # and not an answer that nothing matches
+        until(lambda: service.search(query).degraded == ())
+        assert _ids(service, "peanuts", fusion="sparse") == wanted
+        assert service.check().ok
+    client.close()

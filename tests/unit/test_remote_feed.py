@@ -126,22 +126,22 @@ def test_a_known_cursor_spares_a_search_asking(here: Place) -> None:
 
 
 def test_a_long_pass_notes_how_far_it_is(here: Place) -> None:
-    fill(here.store, 3 * 10 * 2 + 1)
+    fill(here.store, 3 * 20 * 2 + 1)
     here.follower.catch_up()
     assert here.engine.calls.count("advance") == 3
 
 
 def test_a_pass_that_is_cut_short_goes_on_from_what_was_noted(here: Place) -> None:
-    fill(here.store, 3 * 15)
+    fill(here.store, 3 * 30)
 
     def fail() -> None:
-        if here.engine.calls.count("apply") > 12:
+        if here.engine.calls.count("apply") > 24:
             raise BackendUnavailable("engine", "gone")
 
     here.engine.hooks["apply"] = fail
     with pytest.raises(BackendUnavailable, match="gone"):
         here.follower.catch_up()
-    assert here.index.cursor() == 30
+    assert here.index.cursor() == 60
     here.engine.hooks.clear()
     until(lambda: here.follower.breaker.outage is None)  # the probe catches up, without anybody asking
     assert here.held() == here.wanted()
@@ -240,8 +240,8 @@ def test_deletions_that_are_forgotten_while_a_pass_reads_are_not_missed(here: Pl
 
 def test_a_fill_of_a_compacted_store_is_not_begun_again_by_others(here: Place) -> None:
     """Its cursor would tell of an index that has missed deletions, before it has passed them."""
-    ids = fill(here.store, 3 * 15)
-    here.store.delete("t", ids[40:42], actor="test", now=FEB)
+    ids = fill(here.store, 3 * 30)
+    here.store.delete("t", ids[80:82], actor="test", now=FEB)
     here.store.compact(up_to=here.revision, deleted_before=APR, limit=100)
     seen: list[int] = []
     here.engine.hooks["apply"] = lambda: seen.append(here.index._contents.cursor)

@@ -1,6 +1,7 @@
 """How partitions and banks are called in Elasticsearch. Every name can be read back, none can be taken for another."""
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
@@ -16,6 +17,7 @@ _KEPT_KEY_CHARS: Final = 100
 _MOST_BYTES: Final = 200  # of an index name's 255; the rest is for versions
 
 
+@lru_cache(maxsize=4_096)  # asked for twice a document
 def partition_key(partition: Partition) -> str:
     """``tenant/user/bank``, each percent-encoded: the keyword that every search filters by, and the routing.
 
