@@ -143,6 +143,7 @@ class Searcher(Protocol):
     """The read path (``retrieval.pipeline.Pipeline``)."""
 
     def search(self, query: Query, partitions: Sequence[Partition], *, now: "datetime") -> Recall: ...
+    def forget(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -550,6 +551,38 @@ class MemoryService:
     def store(self) -> Upkeep:
         """The record store, for what the composition root puts beside the service."""
         return self._store
+
+    # -- for what works beside the service: export, import, erasure --
+
+    @property
+    def clock(self) -> Clock:
+        """The service's clock."""
+        return self._clock
+
+    @property
+    def preparer(self) -> Preparer:
+        """Checks, cuts and encodes with the present encoder."""
+        return self._preparer
+
+    @property
+    def encoder(self) -> Encoder:
+        """The present encoder."""
+        return self._encoder
+
+    @property
+    def limits(self) -> Limits:
+        """What is accepted."""
+        return self._limits
+
+    def announce(self) -> None:
+        """Something was written to the store beside the service."""
+        self._announce()
+
+    def forget(self, partitions: Sequence[Partition]) -> None:
+        """Let go of what this process keeps of partitions: indexes, snapshots, cached records and queries."""
+        for partition in partitions:
+            self._indexes.drop(partition)
+        self._searcher.forget()
 
     def ready(self) -> Readiness:
         """Ask every part whether it works; one that does not is named, with what it said."""

@@ -61,6 +61,11 @@ class CachedEncoder:
     def tokenize(self, text: str) -> list[tuple[int, int]]:
         return self._inner.tokenize(text)
 
+    def clear(self) -> None:
+        """Forget every query."""
+        with self._lock:
+            self._vectors.clear()
+
     def _known(self, texts: Sequence[str]) -> dict[str, Vector]:
         with self._lock:
             known = {text: self._vectors[text] for text in texts if text in self._vectors}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from vimbank.domain.models import Change, Partition
-from vimbank.errors import IndexCorrupt
+from vimbank.errors import BackendError, IndexCorrupt
 from vimbank.feed.locks import ReadWriteLock
 from vimbank.feed.snapshot import Snapshot, SnapshotFolder
 from vimbank.ports import Arrays, MemoryStore, PartitionIndex, StoreState
@@ -255,11 +255,16 @@ class Follower:
         if self._snapshots is None:
             return
         try:
+            if self._missed_deletions(partition, slot.index.cursor):
+                return  # it may have been an erasure, whose words must not come back to the disk
             with slot.lock.reading():
+                cursor = slot.index.cursor
                 self._snapshots.save(
-                    Snapshot(partition, slot.index.cursor, slot.generation, self._configuration, slot.index.dump())
+                    Snapshot(partition, cursor, slot.generation, self._configuration, slot.index.dump())
                 )
-        except OSError:
+            if self._missed_deletions(partition, cursor):  # while it was written
+                self._snapshots.drop(partition)
+        except (OSError, BackendError):
             # A snapshot only saves time: the store has everything. The next change tries again.
             slot.unsaved += 1
             _LOG.exception("could not write the index snapshot of a partition")

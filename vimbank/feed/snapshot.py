@@ -16,7 +16,7 @@ import logging
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,10 +98,21 @@ class SnapshotFolder:
         return snapshot
 
     def drop(self, partition: Partition) -> None:
-        """Delete the partition's snapshot, also a damaged one."""
+        """Delete the partition's snapshot, also a damaged one and one that a killed process had half written."""
         path = self.file(partition)
-        for each in (path, *self._path.glob(f"{path.stem}*.damaged")):
+        for each in (path, *self._path.glob(f"{path.stem}.*")):
             each.unlink(missing_ok=True)
+
+    def heads(self) -> Iterator[tuple[Partition, int]]:
+        """Partition and cursor of every snapshot whose manifest can be read."""
+        for path in sorted(self._path.glob("*.index")):
+            try:
+                with path.open("rb") as file:
+                    _, length, _ = _HEAD.unpack(file.read(_HEAD.size))
+                    manifest = json.loads(file.read(length))
+                yield Partition(*manifest["partition"]), int(manifest["cursor"])
+            except (OSError, ValueError, KeyError, TypeError, struct.error):
+                continue  # damaged, or gone meanwhile: loading it will tell
 
     def damaged(self) -> list[str]:
         """Names of files that were set aside."""

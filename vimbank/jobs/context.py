@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vimbank.jobs.pulse import Pulse
+from vimbank.portability.erase import Eraser
 from vimbank.ports import Clock, Encoder, JobStore
 from vimbank.service import MemoryService
 
@@ -24,7 +25,7 @@ class Surroundings:
     """What a process has for all its jobs.
 
     ``encoder`` opens the encoder of a kind, None: the one in the settings. ``keep_days``: how long ended jobs and
-    the tombstones of deleted memories stay.
+    the tombstones of deleted memories stay. ``eraser``: the store's side of an erasure, where it has one.
     """
 
     service: MemoryService
@@ -33,6 +34,7 @@ class Surroundings:
     encoder: Callable[[str | None], Encoder]
     remotes: Sequence[RemoteFollowing]
     keep_days: float
+    eraser: Eraser | None = None
 
 
 @dataclass(frozen=True, slots=True)

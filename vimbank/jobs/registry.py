@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
-from vimbank.jobs import check, compact, follow, reindex, reinforce, snapshot
+from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snapshot
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.params import none as no_params
 
@@ -75,6 +75,21 @@ _ALL: Final = (
         description="Remove tombstones and ended jobs that are old enough.",
         validate=compact.validate,
         params={"keep_days": "how long they are kept, days; left out: as the settings say"},
+    ),
+    JobSpec(
+        name="erase",
+        queue="lifecycle",
+        run=erase.erase,
+        description="Erase a user, or a session or agent of one; the result is the receipt.",
+        validate=erase.validate,
+        params={
+            "user_id": "whose memories",
+            "session_id": "only this session's",
+            "agent_id": "only this agent's",
+            "tenant": "left out: default",
+            "by": "who asked, for the receipt",
+        },
+        time_limit_s=86_400.0,
     ),
     JobSpec(
         name="reinforce",

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -43,6 +43,13 @@ Analyzer: TypeAlias = Callable[[str], Sequence[str]]
 """Gives the distinct terms of a query, as the sparse index knows them."""
 
 _LEG_THREADS: Final = 8
+
+
+@runtime_checkable
+class _Remembering(Protocol):
+    """An encoder that keeps queries."""
+
+    def clear(self) -> None: ...
 
 
 class _View(Protocol):
@@ -144,6 +151,12 @@ class Pipeline:
             tuple(sorted(degraded.union(*(ranking.degraded for ranking in rankings)))),
             encode_ms,
         )
+
+    def forget(self) -> None:
+        """Keep nothing of earlier searches: no record, no query."""
+        self._records.clear()
+        if isinstance(self._encoder, _Remembering):
+            self._encoder.clear()
 
     def close(self) -> None:
         """End the threads; a search after that fails."""

@@ -37,6 +37,11 @@ class RecordCache:
             found |= {memory.id: memory for memory in fresh}
         return found
 
+    def clear(self) -> None:
+        """Keep nothing of what was read so far."""
+        with self._lock:
+            self._records.clear()
+
     def _known(self, tenant: str, revisions: Mapping[str, int]) -> dict[str, Memory]:
         found = {}
         with self._lock:

@@ -1,16 +1,17 @@
 """Tombstones that have served: which may go, and what is remembered of them."""
 
+import hashlib
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, delete, exists, insert, not_, select, text, update
+from sqlalchemy import Select, and_, delete, exists, func, insert, not_, select, text, update
 
 from vimbank.domain.models import Partition
 from vimbank.domain.times import to_micros
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.tables import compactions, memories
 
-__all__ = ["compact", "compacted_in"]
+__all__ = ["compact", "compacted_in", "erased_user", "note_compacted"]
 
 _BURIED: Final = text("memories.state = 'deleted'")  # literally, as the partial index says it
 
@@ -25,14 +26,23 @@ def compact(rows: SqlRows, *, up_to: int, deleted_before: datetime, limit: int) 
     for _number, tenant, user_id, bank, revision in doomed:
         newest[Partition(tenant, user_id, bank)] = revision  # they come by revision
     for partition, revision in newest.items():
-        _note(rows, partition, revision)
+        note_compacted(rows, partition, revision)
     rows.counters.compacted = max(rows.counters.compacted, doomed[-1][4])
     return len(doomed)
 
 
 def compacted_in(partition: Partition) -> Select[Any]:
-    """The query of the newest tombstone that was removed from a partition."""
-    return select(compactions.c.revision).where(*_of(partition))
+    """The query of the newest tombstone that was removed from a partition, by compaction or by erasure."""
+    names = (partition.user_id, erased_user(partition.tenant, partition.user_id))
+    return select(func.max(compactions.c.revision)).where(
+        compactions.c.tenant == partition.tenant, compactions.c.user_id.in_(names), compactions.c.bank == partition.bank
+    )
+
+
+def erased_user(tenant: str, user_id: str) -> str:
+    """What stands for the name of a user who was erased: nothing else may be left that says it."""
+    name = b"".join(len(part).to_bytes(4) + part for part in (tenant.encode(), user_id.encode()))
+    return f"erased:{hashlib.blake2b(name, digest_size=16).hexdigest()}"
 
 
 def _removable(up_to: int, deleted_before: datetime) -> Select[Any]:
@@ -56,8 +66,9 @@ def _removable(up_to: int, deleted_before: datetime) -> Select[Any]:
     )
 
 
-def _note(rows: SqlRows, partition: Partition, revision: int) -> None:
-    if not rows.all(compacted_in(partition)):
+def note_compacted(rows: SqlRows, partition: Partition, revision: int) -> None:
+    """Remember that the feed no longer tells of what was deleted in a partition up to ``revision``."""
+    if not rows.all(select(compactions.c.revision).where(*_of(partition))):
         values = {"tenant": partition.tenant, "user_id": partition.user_id, "bank": partition.bank}
         rows.all(insert(compactions).values(**values, revision=revision), fetch=False)
         return

@@ -13,6 +13,7 @@ from vimbank.ports import Clock, Encoder, JobQueue
 from vimbank.queues.threads import StoredQueue, ThreadQueue
 from vimbank.service import MemoryService
 from vimbank.settings import EncoderSettings, Settings
+from vimbank.store.erasing import SqlEraser
 from vimbank.store.sql import SqlStore
 from vimbank.wiring import open_encoder, utc_now
 
@@ -67,7 +68,7 @@ def open_jobs(
         remotes = remotes or [service.remotes]
         if serve:
             service.remotes.start()
-    around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days)
+    around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days, SqlEraser(store))
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
     queue = threads if threads is not None else _queue(settings)
