@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from vimbank.api import job_schemas, schemas
+from vimbank.api import job_schemas, portability_schemas, schemas
 from vimbank.api.models import Answer
-from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks
+from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users
 
 ROUTES = {
     ("POST", "/v1/memories"),
@@ -33,6 +33,7 @@ ROUTES = {
     ("GET", "/v1/jobs/{id}/result"),
     ("POST", "/v1/jobs/{id}/cancel"),
     ("GET", "/v1/jobs/{id}/events"),
+    ("DELETE", "/v1/users/{id}"),
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
     ("GET", "/"),
@@ -78,9 +79,10 @@ def test_every_route_tells_what_it_does_and_which_key_it_needs(app: FastAPI) -> 
             assert {"401", "403", "422", "500", "503"} <= set(operation["responses"]), (method, path)
 
 
-@pytest.mark.parametrize("name", [*schemas.__all__, *job_schemas.__all__])
+@pytest.mark.parametrize("name", [*schemas.__all__, *job_schemas.__all__, *portability_schemas.__all__])
 def test_examples_are_valid(name: str) -> None:
-    model = getattr(schemas if hasattr(schemas, name) else job_schemas, name)
+    module = next(each for each in (schemas, job_schemas, portability_schemas) if hasattr(each, name))
+    model = getattr(module, name)
     for example in (model.model_config.get("json_schema_extra") or {}).get("examples", []):
         if issubclass(model, Answer):
             model.model_validate_json(json.dumps(example))
@@ -94,7 +96,7 @@ def test_operation_ids_are_unique(app: FastAPI) -> None:
 
 
 def test_routes_run_in_threads_but_for_those_that_ask_no_engine() -> None:
-    modules = (documents, feedback, health, jobs, memories, search, sessions, stats, tasks)
+    modules = (documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users)
     endpoints = {route.path: route.endpoint for module in modules for route in module.router.routes}
     assert len(endpoints) >= 12
     assert {path for path, endpoint in endpoints.items() if inspect.iscoroutinefunction(endpoint)} == {

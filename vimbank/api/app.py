@@ -8,10 +8,11 @@ import vimbank
 from vimbank.api import errors
 from vimbank.api.auth import Authentication, Keyring
 from vimbank.api.middleware import BodyLimit, Requests
-from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks
+from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users
 from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
+from vimbank.wiring.portability import receipts_folder
 
 __all__ = ["create_app"]
 
@@ -23,7 +24,7 @@ Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO
 """
 
 # Routers are tried in this order, at a cost each: what is called most stands first.
-_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, jobs, health)
+_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, jobs, users, health)
 
 
 def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> FastAPI:
@@ -44,6 +45,7 @@ def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> Fast
     app.state.service = service
     app.state.jobs = runner
     app.state.closing = Event()
+    app.state.receipts = receipts_folder(settings)
     errors.install(app)
     for module in _ROUTES:
         app.include_router(module.router)

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "load": Entry("vimbank.cli.loading", "load", "Load a known data set from its folder."),
     "stats": Entry("vimbank.cli.upkeep", "stats", "Count what is stored."),
     "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store."),
+    "erase": Entry("vimbank.cli.erasing", "erase", "Erase a user everywhere, with a receipt."),
     "reindex": Entry("vimbank.cli.upkeep", "reindex", "Encode everything again with the configured encoder."),
     "store": Entry("vimbank.cli.store", "store", "Migrate the store, or copy it to another database."),
     "es": Entry("vimbank.cli.elasticsearch", "es", "Look at the indexes in Elasticsearch, or make them anew."),

@@ -1,6 +1,7 @@
 """stats, check, reindex."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -8,7 +9,10 @@ from vimbank.cli.command import Call, command
 from vimbank.cli.progress import progress
 from vimbank.cli.render import render_record, table
 from vimbank.domain.records import plain
+from vimbank.portability.erase import leftovers
+from vimbank.portability.receipts import Receipt, load_receipt
 from vimbank.wiring import open_encoder, open_service
+from vimbank.wiring.portability import open_eraser, snapshots_in
 
 __all__ = ["check", "reindex", "stats"]
 
@@ -24,8 +28,19 @@ def stats(call: Call, user_id: str | None) -> None:
 
 @command("check", example="vimbank check --json", tenant=False)
 @click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
-def check(call: Call, only_tenant: str | None) -> None:
+@click.option(
+    "--receipt",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Instead: look whether anything is left of what this receipt says was erased.",
+)
+@click.option("--user", "user_id", help="With --receipt: the user, to ask the indexes outside the process too.")
+def check(call: Call, only_tenant: str | None, receipt: Path | None, user_id: str | None) -> None:
     """Compare every index with the store, partition by partition. Exit code 1 where anything differs."""
+    if receipt is not None:
+        _check_receipt(call, load_receipt(receipt), user_id)
+        return
+    if user_id is not None:
+        raise click.UsageError("--user goes with --receipt.")
     with open_service(call.settings()) as service, progress("checking", total=None, unit="partitions") as bar:
         report = service.check(only_tenant, progress=bar.reach)
     rows = [
@@ -42,6 +57,20 @@ def check(call: Call, only_tenant: str | None) -> None:
     lines += [*report.problems, "clean" if report.ok else "NOT CLEAN"]
     call.answer({"ok": report.ok, **plain(report)}, "\n".join(lines))
     if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _check_receipt(call: Call, receipt: Receipt, user_id: str | None) -> None:
+    settings = call.settings()
+    with open_service(settings) as service:
+        heads = list(snapshots_in(settings))
+        problems = leftovers(service, open_eraser(service), receipt, user_id=user_id, snapshots=heads)
+        unasked = service.remotes is not None and user_id is None
+    lines = [*problems, "NOT CLEAN" if problems else "clean: nothing is left of it"]
+    if unasked:
+        lines.append("the indexes outside the process were not asked: name the user with --user")
+    call.answer({"ok": not problems, "problems": problems, "remote_asked": not unasked}, "\n".join(lines))
+    if problems:
         raise click.exceptions.Exit(1)
 
 
