@@ -1,0 +1,1 @@
+"""Forgetting curves that need a library, and the choice among all of them."""
