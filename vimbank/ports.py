@@ -25,10 +25,13 @@ from vimbank.domain.models import (
     Memory,
     MemoryDraft,
     MemoryPatch,
+    MemoryState,
     Page,
     Partition,
     RecallEntry,
     Scope,
+    StateChange,
+    StateResult,
     Vector,
     Vectors,
 )
@@ -300,6 +303,18 @@ class MemoryStore(Protocol):
         """Delete all memories of a scope; how many."""
         ...
 
+    def change_states(
+        self, changes: Sequence[StateChange], *, tenant: str, actor: str, now: datetime
+    ) -> list[StateResult | Exception]:
+        """Move memories between states, all in one transaction; one result a change, in order.
+
+        NotFound, Conflict (it may not come from its present state, or was written meanwhile) and InvalidInput
+        (``superseded_by`` names no other memory of the partition) are that change's result; the others are done.
+        Segments of a document and steps of a task run that share its state go with it. A change that is done already
+        writes nothing.
+        """
+        ...
+
     def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         """The memories with these ids, in the order given, every state but deleted; unknown ids are left out."""
         ...
@@ -340,8 +355,8 @@ class MemoryStore(Protocol):
         """One more than the highest position in the session, deleted memories included; 0 for a new session."""
         ...
 
-    def partitions(self, tenant: str | None = None) -> list[Partition]:
-        """Every partition that holds an active memory, sorted."""
+    def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
+        """Every partition that holds a memory in this state (any but deleted), sorted."""
         ...
 
     # -- the past --

@@ -15,7 +15,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.contracts.backends import new_url
 from tests.contracts.store_data import JAN, patch, prepared
-from vimbank.domain.models import AddResult, ListQuery, Memory, Partition, RecallEntry, Scope, Signal, Source
+from vimbank.domain.models import (
+    UNSET,
+    AddResult,
+    ListQuery,
+    Memory,
+    MemoryState,
+    Partition,
+    RecallEntry,
+    Scope,
+    Signal,
+    Source,
+    StateChange,
+)
 from vimbank.errors import VimbankError
 from vimbank.ports import MemoryStore
 from vimbank.store.changes import IdSource
@@ -117,6 +129,21 @@ class Machine(RuleBasedStateMachine):
         names = data.draw(st.lists(st.sampled_from(self.ids), max_size=3))
         self.both(lambda store: store.delete("t", names, actor="m", now=self.now))
 
+    @rule(
+        data=st.data(),
+        to=st.sampled_from(MemoryState),
+        by=st.none() | IDS,
+        until=st.booleans(),
+        seen=st.none() | st.integers(1, 9),
+    )
+    def change_states(
+        self, data: st.DataObject, to: MemoryState, by: str | None, until: bool, seen: int | None
+    ) -> None:
+        names = data.draw(st.lists(st.sampled_from(self.ids), min_size=1, max_size=3))
+        valid_to = self.now if until else UNSET
+        changes = [StateChange(id=name, to=to, superseded_by=by, valid_to=valid_to, seen=seen) for name in names]
+        self.both(lambda store: store.change_states(changes, tenant="t", actor="m", now=self.now))
+
     @rule(user=USERS, session=st.none() | st.just("s"))
     def delete_scope(self, user: str, session: str | None) -> None:
         self.both(lambda store: store.delete_scope(Scope("t", user, session_id=session), actor="m", now=self.now))
@@ -158,7 +185,7 @@ def everything(store: MemoryStore, ids: list[str], now: Any) -> Iterator[Any]:
         for days in itertools.chain(range(-1, 3), range(3, 12, 3)):
             then: list[tuple[Memory, Any]] = store.as_of(partition, JAN + timedelta(days=days))
             yield [(memory, plain(vector)) for memory, vector in then]
-    yield store.partitions()
+    yield [store.partitions(state=state) for state in MemoryState if state is not MemoryState.DELETED]
 
 
 def plain(vector: Any) -> Any:

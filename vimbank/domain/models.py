@@ -41,6 +41,8 @@ __all__ = [
     "ScoredMemory",
     "Signal",
     "Source",
+    "StateChange",
+    "StateResult",
     "Unset",
     "Vector",
     "Vectors",
@@ -240,6 +242,39 @@ class AddResult:
     segments: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """One memory's move to another state, with the parts of it that share its present state.
+
+    ``active`` is reached from ``archived``, ``suppressed`` and ``superseded``, those from ``active``, and ``deleted``
+    from ``archived``; ``sources`` narrows that. ``expected_revision`` is the memory's own; ``seen`` is the revision of
+    the store at which somebody decided: neither the memory nor a part of it may have been written since.
+    ``superseded_by`` names the memory that is true instead, for ``superseded`` alone; every other state clears it.
+    ``valid_to`` of UNSET stays. What comes back to ``active`` ages from that moment on, as if it had been recalled; it
+    is not counted as a recall.
+    """
+
+    id: str
+    to: MemoryState
+    sources: Sequence[MemoryState] = ()
+    expected_revision: int | None = None
+    seen: int | None = None
+    superseded_by: str | None = None
+    valid_to: datetime | Unset | None = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class StateResult:
+    """What became of a StateChange: the memory's revision, and how many rows moved, parts included.
+
+    ``moved`` 0: everything stood like that already, and nothing was written.
+    """
+
+    id: str
+    revision: int
+    moved: int
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One entry of the feed: the state of a memory at ``revision``.
@@ -268,7 +303,10 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One change of one memory: text before and after (None where there was none), by whom and when (case 76)."""
+    """One change of one memory: text before and after (None where there was none), by whom and when (case 76).
+
+    A change of state leaves the text as it is, and both texts of its entry are None.
+    """
 
     memory_id: str
     revision: int

@@ -36,6 +36,7 @@ from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
 
 __all__ = [
     "RECALL_WEIGHTS",
+    "STATE_FIELDS",
     "IdSource",
     "Record",
     "Rows",
@@ -57,6 +58,9 @@ RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
 }
 """How many steps of strength each signal is worth; what weighs nothing is no recall (case 141)."""
 
+STATE_FIELDS: Final = ("state", "superseded_by", "valid_to", "last_recalled_at", "updated_at", "revision")
+"""What a change of state writes, and what undoes it."""
+
 _RECORDED: Final = (
     "kind",
     "title",
@@ -77,7 +81,8 @@ class Record:
     """A history entry with what is needed to undo it.
 
     ``before`` is the whole memory before the change, None where the change made it. ``moved``: the embedding changed
-    or went; it was ``vector`` (None: there was none).
+    or went; it was ``vector`` (None: there was none). Of a change of state ``undo`` says all: the former values of the
+    fields that it changed.
     """
 
     entry: HistoryEntry
@@ -85,6 +90,7 @@ class Record:
     before: Memory | None = None
     moved: bool = False
     vector: Vector | None = None
+    undo: Mapping[str, Any] | None = None
 
 
 class Rows(Protocol):
@@ -118,6 +124,10 @@ class Rows(Protocol):
 
     def touch(self, memory: Memory) -> None:
         """Write recall count, strength, last recall and revision only."""
+        ...
+
+    def move(self, memory: Memory) -> None:
+        """Write ``STATE_FIELDS`` only."""
         ...
 
     def record(self, record: Record) -> None: ...
@@ -207,11 +217,18 @@ def _insert_segment(
     draft = part.draft
     if draft.created_at is None:
         part = replace(part, draft=replace(draft, created_at=parent.created_at))
-    _insert(rows, part, segment_id(parent.id, position), source, event, actor, now)
+    _insert(rows, part, segment_id(parent.id, position), source, event, actor, now, parent)
 
 
 def _insert(
-    rows: Rows, prepared: PreparedDraft, memory_id: str, source: Source, event: Event, actor: str, now: datetime
+    rows: Rows,
+    prepared: PreparedDraft,
+    memory_id: str,
+    source: Source,
+    event: Event,
+    actor: str,
+    now: datetime,
+    parent: Memory | None = None,
 ) -> Memory:
     draft = prepared.draft
     memory = Memory(
@@ -239,6 +256,9 @@ def _insert(
         pinned=draft.pinned,
         token_count=prepared.token_count,
         number=rows.take_number(),
+        # A segment that an update adds to an archived document is as archived as the rest.
+        state=MemoryState.ACTIVE if parent is None else parent.state,
+        superseded_by=None if parent is None else parent.superseded_by,
     )
     rows.insert(memory, draft.idempotency_key, prepared.embedding)
     entry = HistoryEntry(memory.id, memory.revision, now, event, actor, None, memory.text)
@@ -425,13 +445,23 @@ def as_they_stood(
         if record.entry.event is not Event.ADD:
             by_id.setdefault(record.entry.memory_id, []).append(record)
     for memory_id, records in by_id.items():
-        before = records[0].before
         now = standing.pop(memory_id, None)
+        before = _undone(None if now is None else now[0], records)
         if before is not None:
             moved = next((record for record in records if record.moved), None)
             standing[memory_id] = (before, moved.vector if moved else now[1] if now else None)
     visible = [pair for pair in standing.values() if pair[0].indexed and pair[0].created_at <= instant]
     return sorted(visible, key=lambda pair: pair[0].number)
+
+
+def _undone(memory: Memory | None, records: Sequence[Record]) -> Memory | None:
+    """The memory before the first of its records."""
+    for record in reversed(records):
+        if record.undo is None:
+            memory = record.before
+        elif memory is not None:
+            memory = replace(memory, **record.undo)
+    return memory
 
 
 # --- the access log ---------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from vimbank.domain.models import (
     RecallEntry,
     Scope,
     Signal,
+    StateChange,
+    StateResult,
     Unset,
     Vector,
     Vectors,
@@ -43,6 +45,7 @@ from vimbank.store.changes import (
 )
 from vimbank.store.counts import StoreCounts
 from vimbank.store.paging import cursor_after, number_of
+from vimbank.store.states import change_states
 
 __all__ = ["InMemoryStore"]
 
@@ -123,6 +126,9 @@ class _Rows:
     def touch(self, memory: Memory) -> None:
         self.memories[memory.number] = memory
 
+    def move(self, memory: Memory) -> None:
+        self.memories[memory.number] = memory
+
     def record(self, record: Record) -> None:
         self.records.append(record)
 
@@ -190,6 +196,13 @@ class InMemoryStore:
         )
         with self._lock:
             return delete_memories(self._rows, self._matching(query), actor=actor, now=now)
+
+    def change_states(
+        self, changes: Sequence[StateChange], *, tenant: str, actor: str, now: datetime
+    ) -> list[StateResult | Exception]:
+        """See ``MemoryStore.change_states``."""
+        with self._lock:
+            return change_states(self._rows, changes, tenant=tenant, actor=actor, now=now)
 
     # -- reads --
 
@@ -285,11 +298,11 @@ class InMemoryStore:
         found = [each for each in memories if (each.partition, each.session_id, each.source.parent_id) == wanted]
         return 1 + max((each.source.position for each in found if each.source.position is not None), default=-1)
 
-    def partitions(self, tenant: str | None = None) -> list[Partition]:
+    def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""
         with self._lock:
-            active = [each for each in self._rows.standing() if each.state is MemoryState.ACTIVE]
-        return sorted({each.partition for each in active if tenant in (None, each.tenant)})
+            found = [each for each in self._rows.standing() if each.state is state]
+        return sorted({each.partition for each in found if tenant in (None, each.tenant)})
 
     def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
         """See ``MemoryStore.history``."""

@@ -11,7 +11,7 @@ import orjson
 from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Partition, Source, Vector, Vectors
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import EncoderIdentity
-from vimbank.store.changes import Record
+from vimbank.store.changes import STATE_FIELDS, Record
 from vimbank.store.tables import memories
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "memory_row",
     "record_from_row",
     "record_row",
+    "state_row",
 ]
 
 MEMORY_COLUMNS: Final = tuple(column for column in memories.c if column.name != "idempotency_key")
@@ -120,9 +121,34 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
     )
 
 
+def state_row(memory: Memory) -> dict[str, Any]:
+    """The columns that a change of state writes."""
+    return _state_columns({name: getattr(memory, name) for name in STATE_FIELDS})
+
+
+def _state_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **fields,
+        "state": fields["state"].value,
+        "valid_to": _micros(fields["valid_to"]),
+        "last_recalled_at": _micros(fields["last_recalled_at"]),
+        "updated_at": to_micros(fields["updated_at"]),
+    }
+
+
+def _state_fields(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **columns,
+        "state": _STATES[columns["state"]],
+        "valid_to": _moment(columns["valid_to"]),
+        "last_recalled_at": _moment(columns["last_recalled_at"]),
+        "updated_at": from_micros(columns["updated_at"]),
+    }
+
+
 def record_row(record: Record, encoder: int) -> dict[str, Any]:
     """The columns of a history record; ``encoder`` made its vector."""
-    entry, partition, before = record.entry, record.partition, record.before
+    entry, partition = record.entry, record.partition
     return {
         "revision": entry.revision,
         "tenant": partition.tenant,
@@ -135,11 +161,17 @@ def record_row(record: Record, encoder: int) -> dict[str, Any]:
         "old_text": entry.old_text,
         "new_text": entry.new_text,
         "changes": dump_json({name: list(pair) for name, pair in entry.changes.items()}),
-        "before": None if before is None else dump_json(memory_row(before) | {"text": None}),
+        "before": _before(record),
         "moved": record.moved,
         "old_vector": None if record.vector is None else dump_vector(record.vector),
         "old_encoder": None if record.vector is None else encoder,
     }
+
+
+def _before(record: Record) -> str | None:
+    if record.undo is not None:
+        return dump_json(_state_columns(record.undo))
+    return None if record.before is None else dump_json(memory_row(record.before) | {"text": None})
 
 
 def entry_from_row(row: Any) -> HistoryEntry:
@@ -159,12 +191,15 @@ def entry_from_row(row: Any) -> HistoryEntry:
 
 def record_from_row(row: Any, encoder: int) -> Record:
     """The record in a row of ``history``; its vector only where ``encoder`` made it."""
+    entry, partition = entry_from_row(row), Partition(row.tenant, row.user_id, row.bank)
+    if entry.event is Event.STATE:
+        return Record(entry, partition, undo=_state_fields(orjson.loads(row.before)))
     before = None
     if row.before is not None:
         columns = orjson.loads(row.before) | {"text": row.old_text}
         before = memory_from_row([columns[column.name] for column in MEMORY_COLUMNS])
     vector = load_vector(row.old_vector) if row.old_vector is not None and row.old_encoder == encoder else None
-    return Record(entry_from_row(row), Partition(row.tenant, row.user_id, row.bank), before, bool(row.moved), vector)
+    return Record(entry, partition, before, bool(row.moved), vector)
 
 
 def _micros(moment: datetime | None) -> int | None:

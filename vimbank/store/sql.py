@@ -20,6 +20,8 @@ from vimbank.domain.models import (
     RecallEntry,
     Scope,
     Signal,
+    StateChange,
+    StateResult,
     Vector,
     Vectors,
 )
@@ -55,6 +57,7 @@ from vimbank.store.rows import (
 from vimbank.store.schema import ensure
 from vimbank.store.sql_rows import SqlRows
 from vimbank.store.statements import Statements
+from vimbank.store.states import change_states
 from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories
 from vimbank.store.tables import store as identity
 
@@ -164,6 +167,14 @@ class SqlStore:
 
         return self._commits.run(write)
 
+    def change_states(
+        self, changes: Sequence[StateChange], *, tenant: str, actor: str, now: datetime
+    ) -> list[StateResult | Exception]:
+        """See ``MemoryStore.change_states``."""
+        if not changes:
+            return []
+        return self._commits.run(lambda rows: change_states(rows, changes, tenant=tenant, actor=actor, now=now))
+
     # -- reads --
 
     def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
@@ -235,10 +246,10 @@ class SqlStore:
         )
         return 0 if row[0] is None else int(row[0]) + 1
 
-    def partitions(self, tenant: str | None = None) -> list[Partition]:
+    def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""
         columns = (memories.c.tenant, memories.c.user_id, memories.c.bank)
-        query = select(*columns).where(memories.c.state == MemoryState.ACTIVE.value).distinct()
+        query = select(*columns).where(memories.c.state == state.value).distinct()
         if tenant is not None:
             query = query.where(memories.c.tenant == tenant)
         with self._connections.snapshot() as connection:

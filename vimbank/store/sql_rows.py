@@ -10,7 +10,7 @@ from vimbank.domain.models import Memory, Partition, RecallEntry, Signal, Unset,
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import Embedded
 from vimbank.store.changes import IdSource, Record
-from vimbank.store.rows import dump_tokens, dump_vector, load_vector, memory_from_row, memory_row, record_row
+from vimbank.store.rows import dump_tokens, dump_vector, load_vector, memory_from_row, memory_row, record_row, state_row
 from vimbank.store.statements import Statement, Statements
 
 __all__ = ["Counters", "SqlRows"]
@@ -123,6 +123,10 @@ class SqlRows:
             new_revision=memory.revision,
             at_number=memory.number,
         )
+
+    def move(self, memory: Memory) -> None:
+        columns = {f"new_{name}": value for name, value in state_row(memory).items()}
+        self._statements.move_memory.run(self._cursor, **columns, at_number=memory.number)
 
     def record(self, record: Record) -> None:
         self._statements.insert_record.run(self._cursor, **record_row(record, self.counters.encoder))

@@ -11,6 +11,7 @@ from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, 
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from vimbank.store.changes import STATE_FIELDS
 from vimbank.store.rows import MEMORY_COLUMNS
 from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories, recalls
 
@@ -102,6 +103,9 @@ class Statements:
                 }
             )
             .where(numbered)
+        )
+        self.move_memory = compiled(
+            update(memories).values({memories.c[name]: _given(f"new_{name}") for name in STATE_FIELDS}).where(numbered)
         )
         self.insert_embedding = compiled(insert(embeddings).values({c: _given(c.name) for c in embeddings.c}))
         self.delete_embeddings = compiled(delete(embeddings).where(embeddings.c.number == _given("number")))

@@ -157,7 +157,7 @@ history: Final = Table(
     Column("old_text", Text),
     Column("new_text", Text),
     Column("changes", Text, nullable=False),
-    Column("before", Text),  # the whole memory before an update or deletion, without its text
+    Column("before", Text),  # the memory before an update or deletion, without its text; before a move, its fields
     Column("moved", Boolean, nullable=False),  # whether the embedding changed or went with it
     Column("old_vector", LargeBinary),
     Column("old_encoder", Integer),

@@ -1,0 +1,103 @@
+"""What a change of a memory's state means, once for all stores (see ``MemoryStore.change_states``)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from vimbank.domain.models import UNSET, Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult
+from vimbank.errors import Conflict, InvalidInput, NotFound
+from vimbank.store.changes import STATE_FIELDS, Record, Rows, delete_memories, differences
+
+__all__ = ["REFUSALS", "change_state", "change_states"]
+
+REFUSALS: Final = (NotFound, Conflict, InvalidInput)
+"""What may become of one change while the others are done."""
+
+_SOURCES: Final[Mapping[MemoryState, Sequence[MemoryState]]] = {
+    MemoryState.ACTIVE: (MemoryState.ARCHIVED, MemoryState.SUPPRESSED, MemoryState.SUPERSEDED),
+    MemoryState.ARCHIVED: (MemoryState.ACTIVE,),
+    MemoryState.SUPPRESSED: (MemoryState.ACTIVE,),
+    MemoryState.SUPERSEDED: (MemoryState.ACTIVE, MemoryState.SUPERSEDED),
+    MemoryState.DELETED: (MemoryState.ARCHIVED,),
+}
+"""From where each state is reached: nothing is deleted before it was archived."""
+
+
+def change_states(
+    rows: Rows, changes: Sequence[StateChange], *, tenant: str, actor: str, now: datetime
+) -> list[StateResult | Exception]:
+    """Each change, one after the other; a refused one is its own result and has written nothing."""
+    results: list[StateResult | Exception] = []
+    for change in changes:
+        try:
+            results.append(change_state(rows, change, tenant=tenant, actor=actor, now=now))
+        except REFUSALS as refusal:
+            results.append(refusal)
+    return results
+
+
+def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, now: datetime) -> StateResult:
+    """Move one memory with its parts. Raises NotFound, Conflict, InvalidInput."""
+    old = rows.by_id(tenant, change.id)
+    if old is None:
+        raise NotFound(f"no memory {change.id!r}")
+    if change.expected_revision not in (None, old.revision):
+        raise Conflict(f"memory {old.id!r} is at revision {old.revision}, not {change.expected_revision}")
+    if _stands(old, change):
+        return StateResult(old.id, old.revision, 0)
+    sources = [each for each in _SOURCES[change.to] if not change.sources or each in change.sources]
+    if old.state not in sources:
+        raise Conflict(f"memory {old.id!r} is {old.state.value}")
+    _check_successor(rows, old, change)
+    unit = [old, *_parts(rows, old)]
+    if change.seen is not None and any(each.revision > change.seen for each in unit):
+        raise Conflict(f"memory {old.id!r} was written after revision {change.seen}")
+    if change.to is MemoryState.DELETED:
+        return StateResult(old.id, old.revision, delete_memories(rows, [old], actor=actor, now=now))
+    moved = [_move(rows, each, change, actor, now) for each in unit if each.state is old.state]
+    return StateResult(old.id, moved[0].revision, len(moved))
+
+
+def _stands(memory: Memory, change: StateChange) -> bool:
+    """Whether the memory is what the change would make of it."""
+    return memory.state is change.to and _after(memory, change) == memory
+
+
+def _after(memory: Memory, change: StateChange) -> Memory:
+    valid_to = memory.valid_to if change.valid_to is UNSET else change.valid_to
+    return replace(memory, state=change.to, superseded_by=change.superseded_by, valid_to=valid_to)  # type: ignore[arg-type]
+
+
+def _check_successor(rows: Rows, memory: Memory, change: StateChange) -> None:
+    name = change.superseded_by
+    if (name is None) is (change.to is MemoryState.SUPERSEDED):
+        raise InvalidInput.of("superseded_by", "goes with the state superseded, and with no other")
+    if name is None:
+        return
+    successor = rows.by_id(memory.tenant, name)
+    if successor is None or successor.partition != memory.partition or successor.number == memory.number:
+        raise InvalidInput.of("superseded_by", f"{name!r} is no other memory of the same user and bank")
+
+
+def _parts(rows: Rows, memory: Memory) -> Iterator[Memory]:
+    seen = {memory.number}
+    waiting = [memory]
+    while waiting:
+        for part in rows.parts(waiting.pop()):
+            if part.number not in seen:
+                seen.add(part.number)
+                waiting.append(part)
+                yield part
+
+
+def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetime) -> Memory:
+    # The content hash stays: it stands for what the author said, and a repeated add has to find it.
+    new = replace(_after(old, change), revision=rows.take_revision(), updated_at=now)
+    if change.to is MemoryState.ACTIVE:
+        # Its clock starts again, or the next run would send it back to where it came from.
+        new = replace(new, last_recalled_at=now if old.last_recalled_at is None else max(now, old.last_recalled_at))
+    rows.move(new)
+    entry = HistoryEntry(old.id, new.revision, now, Event.STATE, actor, None, None, differences(old, new))
+    rows.record(Record(entry, old.partition, undo={name: getattr(old, name) for name in STATE_FIELDS}))
+    return new
