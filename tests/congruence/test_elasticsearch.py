@@ -107,6 +107,18 @@ class TestOnePartitionAnIndex:
         close = local.score(np.array(mine, np.int64)) - local.score(np.array(theirs, np.int64))
         assert np.abs(close).max(initial=0.0) <= SAME
 
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_scores_of_rows_that_are_named_beside_come_with_the_hits(self, tuned: Bookshelf, query: str) -> None:
+        """In one round trip, whether they share a term or not, are hits or not, or are named twice."""
+        also = np.array([7, 2_999, 0, 7, 512, *range(100, 180)])
+        remote, local = both(tuned, LexicalQuery(query, lexical(query).terms, also), limit=20)
+        tuned.client.ask("POST", f"/{tuned.prefix}-dialog/_close")
+        try:
+            np.testing.assert_allclose(remote.score(also), local.score(also), rtol=0, atol=TOLERANCE)
+        finally:
+            tuned.client.ask("POST", f"/{tuned.prefix}-dialog/_open", params={"wait_for_active_shards": "all"})
+        assert np.abs(np.sort(local.score(remote.rows)) - np.sort(local.score(local.rows))).max(initial=0.0) <= SAME
+
     def test_of_ties_at_the_cut_the_smallest_numbers_stay(self, small: Bookshelf) -> None:
         place = Partition("t", "ties", "knowledge")
         small.put([change(n, "the very same words", partition=place) for n in (905, 903, 901, 904, 902)])

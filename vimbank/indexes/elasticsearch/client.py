@@ -28,7 +28,9 @@ _CONNECTIONS: Final = 32  # a node: as many searches at once keep theirs open
 _JSON: Final = "application/json"
 _NDJSON: Final = "application/x-ndjson"
 _MOST_REASON: Final = 300  # characters
-_SEARCHED: Final = "timed_out,_shards.failed,hits.hits.sort,hits.hits.fields"
+_SEARCHED: Final = ("timed_out", "_shards.failed", "hits.hits.sort", "hits.hits.fields")
+_ONE: Final = ",".join(_SEARCHED)
+_SEVERAL: Final = ",".join(f"responses.{path}" for path in (*_SEARCHED, "status", "error.type"))
 
 
 class Overloaded(BackendUnavailable):
@@ -152,14 +154,28 @@ class ElasticsearchClient:
             "routing": routing,
             "preference": routing,
             "allow_partial_search_results": "false",
-            "filter_path": _SEARCHED,
+            "filter_path": _ONE,
         }
-        limited = {**body, "timeout": f"{max(1, int(1_000 * self.search_timeout_s))}ms"}
-        answer = self.ask("POST", f"/{index}/_search", limited, params=params, patience="search", private=True)
-        if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
-            raise BackendUnavailable(BACKEND, "the search was cut short")
-        hits: list[Mapping[str, Any]] = answer.get("hits", {}).get("hits", [])
-        return hits
+        answer = self.ask(
+            "POST", f"/{index}/_search", self._limited(body), params=params, patience="search", private=True
+        )
+        return _whole(answer)
+
+    def searches(
+        self, index: str, bodies: Sequence[Mapping[str, Any]], *, routing: str
+    ) -> list[list[Mapping[str, Any]]]:
+        """As ``search``, for several at once in one request; the server works on them side by side."""
+        header = {"index": index, "routing": routing, "preference": routing, "allow_partial_search_results": False}
+        lines = ndjson([line for body in bodies for line in (header, self._limited(body))])
+        params = {"filter_path": _SEVERAL}
+        answer = self.ask("POST", "/_msearch", lines, params=params, patience="search", private=True)
+        for each in answer["responses"]:
+            if "error" in each:
+                raise _of_answer(each["status"], each, private=True)
+        return [_whole(each) for each in answer["responses"]]
+
+    def _limited(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {**body, "timeout": f"{max(1, int(1_000 * self.search_timeout_s))}ms"}
 
     def close(self) -> None:
         """Close the connections."""
@@ -204,7 +220,7 @@ def _translated(*, private: bool = False) -> Iterator[None]:
     except elasticsearch.UnsupportedProductError as exc:
         raise BackendRejected(BACKEND, "what answers is no Elasticsearch") from exc
     except elasticsearch.ApiError as exc:
-        raise _of_status(exc, private=private) from exc
+        raise _of_answer(exc.status_code, exc.body, private=private) from exc
     except TlsError as exc:
         raise BackendRejected(BACKEND, "the TLS connection failed: is the certificate trusted?") from exc
     except elasticsearch.SerializationError as exc:
@@ -213,9 +229,15 @@ def _translated(*, private: bool = False) -> Iterator[None]:
         raise BackendUnavailable(BACKEND, f"no answer ({type(exc).__name__})") from exc
 
 
-def _of_status(exc: elasticsearch.ApiError, *, private: bool) -> BackendError:
-    status = exc.status_code
-    kind, reason = _kind_and_reason(exc.body)
+def _whole(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
+        raise BackendUnavailable(BACKEND, "the search was cut short")
+    hits: list[Mapping[str, Any]] = answer.get("hits", {}).get("hits", [])
+    return hits
+
+
+def _of_answer(status: int, body: Any, *, private: bool) -> BackendError:
+    kind, reason = _kind_and_reason(body)
     message = f"status {status}" + (f", {kind}" if kind else "")
     if status in _REFUSED:
         return BackendRejected(BACKEND, f"{message}: the credentials are refused or lack a privilege")

@@ -31,6 +31,7 @@ _THREADS: Final = 16
 _STATISTICS: Final = "term_vectors.terms.field_statistics.doc_count,term_vectors.terms.terms.*.doc_freq"
 
 Clauses = list[Mapping[str, Any]]
+Hits = Sequence[Mapping[str, Any]]
 
 
 def sparse_index(
@@ -58,8 +59,8 @@ class ElasticsearchSparse:
     Lucene's, divided by k1 + 1. They differ from the in-process ones by the statistics of the index, which holds all
     partitions of a bank, and by lengths above 40 terms (docs/adr/0005).
 
-    A search is up to three requests side by side: the hits, the terms' statistics, and the scores of the rows that the
-    query names beside. Scores of other rows are asked for by number, unless the hits were all there are. Together they
+    A search is two requests side by side: the hits, with the scores of the rows that the query names beside; and the
+    terms' statistics. Scores of other rows are asked for by number, unless the hits were all there are. Together they
     may wait for ``client.search_timeout_s``.
     """
 
@@ -87,18 +88,13 @@ class ElasticsearchSparse:
             self._client, self._prefix, index, query.terms, factor=self._factor, filtered=self._most_filtered_rows
         )
         bound = self._threads.submit(question.upper_bound)
-        others = self._threads.submit(question.find_out, query.also) if query.also is not None else None
         try:
-            rows = question.best(allowed, limit)
+            rows = question.best(allowed, limit, also=_NO_ROWS if query.also is None else query.also)
             upper_bound = bound.result(question.seconds_left())
-            if others is not None:
-                others.result(question.seconds_left())
         except TimeoutError as exc:
             raise BackendUnavailable(BACKEND, "no statistics in time") from exc
         finally:
             bound.cancel()
-            if others is not None:
-                others.cancel()
         best = float(question.known[rows].max(initial=0.0))
         # Two requests may see the index before and after a refresh.
         return SparseLeg(np.sort(rows), question.score, best, max(upper_bound, best))
@@ -129,23 +125,26 @@ class _Question:
         self._alias = bank_alias(prefix, index.partition.bank)
         self._key = partition_key(index.partition)
         self._numbers = index.column("number")
-        self._deadline = time.monotonic() + client.search_timeout_s
+        self._seconds_left = client.search_timeout_s
         self.known: FloatArray = np.full(len(index), np.nan)
 
     def seconds_left(self) -> float:
-        """Until the search is given up; not below 0."""
-        return max(0.0, self._deadline - time.monotonic())
+        """Of the patience with the cluster, not below 0; what this process does in between does not count."""
+        return max(0.0, self._seconds_left)
 
     # -- hits --
 
-    def best(self, allowed: BoolArray | None, limit: int) -> IntArray:
-        """The ``limit`` best rows among those allowed, best first, ties by number."""
+    def best(self, allowed: BoolArray | None, limit: int, *, also: IntArray = _NO_ROWS) -> IntArray:
+        """The ``limit`` best rows among those allowed, best first, ties by number.
+
+        Args:    also: rows whose scores are known afterwards, whether they are among the best or not.
+        """
         if limit < 1:
             return _NO_ROWS
         clauses = self._clauses(allowed)
         if clauses is None:
-            return self._sifted(allowed, limit)
-        return self._sifted(None, limit, clauses)
+            return self._sifted(allowed, limit, [], also)
+        return self._sifted(None, limit, clauses, also)
 
     def _clauses(self, allowed: BoolArray | None) -> Clauses | None:
         """The mask as a filter; None where it is too large for one."""
@@ -158,14 +157,14 @@ class _Question:
             return [{"bool": {"must_not": self._among(np.flatnonzero(~allowed))}}]
         return None
 
-    def _sifted(self, allowed: BoolArray | None, limit: int, clauses: Clauses | None = None) -> IntArray:
+    def _sifted(self, allowed: BoolArray | None, limit: int, clauses: Clauses, also: IntArray) -> IntArray:
         """Hits page by page until enough of them pass: known to this process, and allowed."""
         passing: list[IntArray] = []
         missing = limit
-        after: list[Any] | None = None
+        after: Sequence[Any] | None = None
         while missing > 0:
             page = min(MOST_HITS, missing if allowed is None else max(2 * missing, _LEAST_PAGE))
-            hits = self._hits(clauses or [], page, after)
+            hits = self._ask(self._body(clauses, page, after) | {"docvalue_fields": ["id"]}, () if passing else also)
             rows = self._note(hits)
             kept = rows if allowed is None else rows[allowed[rows]]
             passing.append(kept[:missing])
@@ -177,20 +176,33 @@ class _Question:
             after = hits[-1]["sort"]
         return np.concatenate(passing)
 
-    def _note(self, hits: Sequence[Mapping[str, Any]]) -> IntArray:
+    def _note(self, hits: Hits) -> IntArray:
         """The rows of the hits that this process knows, their scores noted."""
         rows = self._index.rows([hit["fields"]["id"][0] for hit in hits])
-        numbers = np.array([hit["sort"][1] for hit in hits], dtype=np.float64)
-        scores = np.array([hit["sort"][0] for hit in hits], dtype=np.float64)
+        numbers, scores = _sort_values(hits)
         # Memories that are newer than this process's roster, or older: an id can be given again, a number cannot.
         ours = (rows >= 0) & (self._numbers[rows] == numbers)
         mine: IntArray = rows[ours]
         self.known[mine] = scores[ours] / self._factor
         return mine
 
-    def _hits(self, clauses: Clauses, size: int, after: Sequence[Any] | None = None) -> Sequence[Mapping[str, Any]]:
+    def _ask(self, body: Mapping[str, Any], also: IntArray | tuple[()] = ()) -> Hits:
+        """The hits of one search; the scores of ``also`` are noted on the way, at most ``MOST_HITS`` of them."""
         if not self.seconds_left():
             raise BackendUnavailable(BACKEND, "no time left for the rest of the search")
+        started = time.monotonic()
+        try:
+            if not len(also):
+                return self._client.search(self._alias, body, routing=self._key)
+            rows = np.unique(also)[:MOST_HITS]
+            bodies = [body, self._body_of(rows)]
+            hits, others = self._client.searches(self._alias, bodies, routing=self._key)
+        finally:
+            self._seconds_left -= time.monotonic() - started
+        self._note_all(rows, others)
+        return hits
+
+    def _body(self, clauses: Clauses, size: int, after: Sequence[Any] | None = None) -> dict[str, Any]:
         body: dict[str, Any] = {
             "size": size,
             "query": {
@@ -201,13 +213,14 @@ class _Question:
                 }
             },
             "stored_fields": "_none_",  # decompressing them for each hit takes longer than the search itself
-            "docvalue_fields": ["id"],
             "sort": ["_score", "number"],
             "track_total_hits": False,
         }
-        if after is not None:
-            body["search_after"] = after
-        return self._client.search(self._alias, body, routing=self._key)
+        return body if after is None else body | {"search_after": after}
+
+    def _body_of(self, rows: IntArray) -> dict[str, Any]:
+        """Asks for the scores of these rows."""
+        return self._body([self._among(rows)], len(rows))
 
     def _among(self, rows: IntArray) -> Mapping[str, Any]:
         return {"terms": {"number": self._numbers[rows].astype(np.int64).tolist()}}
@@ -216,16 +229,19 @@ class _Question:
 
     def score(self, rows: IntArray) -> FloatArray:
         """BM25 of any rows; those not known yet are asked for. Raises BackendUnavailable."""
-        self.find_out(rows)
-        return self.known[rows]
-
-    def find_out(self, rows: IntArray) -> None:
-        """Ask for the scores of these rows that are not known yet."""
         unknown = np.unique(rows[np.isnan(self.known[rows])])
         for start in range(0, len(unknown), MOST_HITS):
             part = unknown[start : start + MOST_HITS]
-            self._note(self._hits([self._among(part)], len(part)))
-            self.known[part] = np.nan_to_num(self.known[part], nan=0.0)
+            self._note_all(part, self._ask(self._body_of(part)))
+        return self.known[rows]
+
+    def _note_all(self, rows: IntArray, hits: Hits) -> None:
+        """Of these rows, which are distinct, the hits are all that share a term; they are told by number alone."""
+        numbers = self._numbers[rows]
+        order = np.argsort(numbers)
+        hit_numbers, scores = _sort_values(hits)
+        self.known[rows] = 0.0
+        self.known[rows[order[np.searchsorted(numbers, hit_numbers, sorter=order)]]] = scores / self._factor
 
     # -- statistics --
 
@@ -246,3 +262,9 @@ class _Question:
         count = found.get("field_statistics", {}).get("doc_count", 0)
         frequencies = [found.get("terms", {}).get(term, {}).get("doc_freq", 0) for term in self._terms]
         return sum(log1p((count - n + 0.5) / (n + 0.5)) for n in frequencies)
+
+
+def _sort_values(hits: Hits) -> tuple[FloatArray, FloatArray]:
+    """Numbers and scores of the hits."""
+    values = np.array([hit["sort"] for hit in hits], dtype=np.float64).reshape(-1, 2)
+    return values[:, 1], values[:, 0]
