@@ -156,8 +156,14 @@ def test_a_curve_keeps_what_another_one_learnt() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("tau_days", 0.0), ("tau_days", -1.0), ("tau_days", math.nan), ("initial", 0.0), ("initial", 1.1)]
-    + [("max_strength", 0.5)],
+    [
+        ("tau_days", 0.0),
+        ("tau_days", -1.0),
+        ("tau_days", math.nan),
+        ("initial", 0.0),
+        ("initial", 1.1),
+        ("max_strength", 0.5),
+    ],
 )
 def test_exponential_refuses_what_has_no_meaning_case_98(field: str, value: float) -> None:
     with pytest.raises(InvalidInput, match=field):
