@@ -16,6 +16,7 @@ from elasticsearch.helpers import bulk
 
 from vimbank.domain.models import FusionName, Query
 from vimbank.domain.text import analyze_query
+from vimbank.eval.bench_celery import celery_rate
 from vimbank.eval.measure import Plan, Row, percentiles
 from vimbank.eval.servers import running_server
 from vimbank.eval.synthetic import Corpus
@@ -233,6 +234,20 @@ def concurrent_processes(plan: Plan) -> Iterator[Row]:
     yield Row(f"{label}: not found by another process", float(missed), "memories", "= 0", missed == 0)
 
 
+def celery_jobs(plan: Plan) -> Iterator[Row]:
+    """Jobs that do nothing, recorded in PostgreSQL, against bare Celery tasks that do nothing."""
+    assert plan.redis is not None
+    rate = celery_rate(plan.redis, store_url=plan.postgres)
+    yield Row(
+        "jobs that do nothing, share of a bare Celery task's rate",
+        rate.ratio,
+        "",
+        f">= {_AIM_SHARE}",
+        rate.ratio >= _AIM_SHARE,
+        f"{rate.jobs_per_s:,.0f} jobs/s, {rate.bare_per_s:,.0f} bare tasks/s",
+    )
+
+
 def _add(port: int, user: str, start: int, count: int) -> list[str]:
     """Ids of the adds that the server acknowledged."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -281,12 +296,14 @@ def _call(
 STACK_BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "elasticsearch-search": elasticsearch_search,
     "elasticsearch-follow": elasticsearch_follow,
+    "celery-jobs": celery_jobs,
     "postgres-processes": concurrent_processes,
 }
 
 NEEDS: Final[dict[str, Sequence[str]]] = {
     "elasticsearch-search": ("elasticsearch",),
     "elasticsearch-follow": ("elasticsearch",),
+    "celery-jobs": ("redis", "postgres"),
     "postgres-processes": ("postgres",),
 }
 """Which services a bench runs on, by the names of the options that give their URLs."""
