@@ -53,6 +53,7 @@ __all__ = [
     "JobQueue",
     "JobStore",
     "LexicalQuery",
+    "Lives",
     "MemoryStore",
     "Notices",
     "PartitionIndex",
@@ -272,6 +273,28 @@ class StoreState:
     compacted: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """How the active and archived memories of one partition stand in their lives: (n,) each, by ascending number.
+
+    Times are epoch seconds, NaN where there is none. ``revision`` is the store's when it was read. ``importance`` is
+    in [0, 1], NaN: unknown. ``parents`` are the ids of what each is a part of. ``updated_at`` of an archived memory is
+    when it was archived, or changed since.
+    """
+
+    revision: int
+    ids: Sequence[str]
+    parents: Sequence[str | None]
+    archived: BoolArray
+    created_at: FloatArray
+    updated_at: FloatArray
+    recalled_at: FloatArray
+    expires_at: FloatArray
+    importance: FloatArray
+    pinned: BoolArray
+    strength: FloatArray
+
+
 class MemoryStore(Protocol):
     """The only truth. Durable when a call returns; safe from any thread and, for engines that allow it, process.
 
@@ -357,6 +380,10 @@ class MemoryStore(Protocol):
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """Every partition that holds a memory in this state (any but deleted), sorted."""
+        ...
+
+    def lives(self, partition: Partition) -> Lives:
+        """What the forgetting of a partition decides by, as of one moment; no texts are read."""
         ...
 
     # -- the past --

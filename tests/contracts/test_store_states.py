@@ -315,3 +315,27 @@ def test_after_a_change_of_encoder(store: Store) -> None:
     assert move(store, names[0], ARCHIVED).moved == 1
     assert move(store, names[0], DELETED).moved == 1
     assert store.delete("t", [names[2]], actor="test", now=APR) == [names[2]]
+
+
+class TestLives:
+    def test_every_column(self, store: Store) -> None:
+        plain_ = add_one(store, "tea", importance=0.25, pinned=True, expires_at=APR)
+        step = add_one(store, "step", source=Source(parent_id=plain_, position=0))
+        gone = add_one(store, "coffee")
+        move(store, gone, SUPPRESSED)
+        add_one(store, "bobs", user_id="bob")
+        move(store, step, ARCHIVED, now=MAR)
+        found = store.lives(ALICE)
+        assert (found.revision, list(found.ids), list(found.parents)) == (6, [plain_, step], [None, plain_])
+        assert found.archived.tolist() == [False, True]
+        assert found.pinned.tolist() == [True, False]
+        assert found.created_at.tolist() == [JAN.timestamp()] * 2
+        assert found.updated_at.tolist() == [JAN.timestamp(), MAR.timestamp()]
+        assert found.strength.tolist() == [1.0, 1.0]
+        assert np.array_equal(found.importance, [0.25, np.nan], equal_nan=True)
+        assert np.array_equal(found.expires_at, [APR.timestamp(), np.nan], equal_nan=True)
+        assert np.isnan(found.recalled_at).all()
+
+    def test_of_nothing(self, store: Store) -> None:
+        found = store.lives(ALICE)
+        assert (found.ids, len(found.strength), len(found.archived)) == ([], 0, 0)

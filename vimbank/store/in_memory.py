@@ -32,7 +32,7 @@ from vimbank.domain.models import (
     Vectors,
 )
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store.changes import (
     RECALL_WEIGHTS,
     IdSource,
@@ -44,6 +44,7 @@ from vimbank.store.changes import (
     update_memory,
 )
 from vimbank.store.counts import StoreCounts
+from vimbank.store.lives import LIFE_STATES, life_row, lives
 from vimbank.store.paging import cursor_after, number_of
 from vimbank.store.states import change_states
 
@@ -303,6 +304,14 @@ class InMemoryStore:
         with self._lock:
             found = [each for each in self._rows.standing() if each.state is state]
         return sorted({each.partition for each in found if tenant in (None, each.tenant)})
+
+    def lives(self, partition: Partition) -> Lives:
+        """See ``MemoryStore.lives``."""
+        with self._lock:
+            found = [each for each in self._rows.standing() if each.partition == partition]
+            revision = self._rows.revision
+        rows = [life_row(each) for each in found if each.state.value in LIFE_STATES]
+        return lives(revision, [rows] if rows else [])
 
     def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
         """See ``MemoryStore.history``."""

@@ -27,7 +27,7 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.times import to_micros
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store import reencoding
 from vimbank.store.changes import (
     RECALL_WEIGHTS,
@@ -44,6 +44,7 @@ from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import cursor_of, disk_bytes, integrity, open_engine, streaming, translated
 from vimbank.store.group_commit import GroupCommit
 from vimbank.store.jobs import SqlJobStore
+from vimbank.store.lives import lives
 from vimbank.store.paging import conditions, cursor_after, number_of
 from vimbank.store.rows import (
     MEMORY_COLUMNS,
@@ -65,6 +66,7 @@ __all__ = ["SqlStore"]
 
 _SCAN: Final = 2_000  # rows at a time where a filter is evaluated in Python
 _IDS_AT_A_TIME: Final = 512
+_LIVES: Final = 5_000  # rows at a time that become columns
 
 
 class SqlStore:
@@ -254,6 +256,16 @@ class SqlStore:
             query = query.where(memories.c.tenant == tenant)
         with self._connections.snapshot() as connection:
             return sorted(Partition(*row) for row in connection.execute(query))
+
+    def lives(self, partition: Partition) -> Lives:
+        """See ``MemoryStore.lives``."""
+        with self._connections.snapshot() as connection:
+            cursor = cursor_of(connection)
+            cursor.execute(self._statements.state.sql)
+            revision = int(cursor.fetchone()[0])
+            with streaming(connection) as rows:
+                self._statements.lives.run(rows, **_in(partition))
+                return lives(revision, iter(lambda: rows.fetchmany(_LIVES), []))
 
     def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:
         """See ``MemoryStore.history``. An id that was deleted and used again has both lives' entries."""

@@ -7,11 +7,12 @@ one row by its key. These run for every add and every search.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, or_, select, text, update
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from vimbank.store.changes import STATE_FIELDS
+from vimbank.store.lives import LIFE_COLUMNS, LIFE_STATES
 from vimbank.store.rows import MEMORY_COLUMNS
 from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories, recalls
 
@@ -131,6 +132,11 @@ class Statements:
         self.partition_changes = compiled(newer.where(*in_partition))
         self.live = compiled(with_vector.where(*in_partition, INDEXED).order_by(memories.c.number))
         self.standing = compiled(with_vector.where(*in_partition, LIVE).order_by(memories.c.number))
+        self.lives = compiled(
+            select(*(memories.c[name] for name in LIFE_COLUMNS))
+            .where(*in_partition, or_(*(memories.c.state == state for state in LIFE_STATES)))
+            .order_by(memories.c.number)
+        )
         self.last_position = compiled(
             select(func.max(memories.c.position)).where(
                 *in_partition, memories.c.session_id == _given("session_id"), memories.c.parent_id.is_(None)

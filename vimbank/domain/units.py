@@ -1,0 +1,88 @@
+"""What is kept or let go as one: a document with its segments, a task run with its steps. Pure.
+
+Only segments and steps are searched, so only they are recalled; the parent would fade whatever is recalled of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vimbank.domain.curves import Traces
+from vimbank.domain.lifecycle import LifeColumns
+from vimbank.domain.models import BoolArray, FloatArray, IntArray
+
+__all__ = ["Units", "heads", "units"]
+
+_DEEPEST = 32  # levels of parts, and what ends the search where ids name each other in a ring
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """``rows``: where the head of each unit stands among the memories, ascending, (m,); ``columns``: (m,) each."""
+
+    rows: IntArray
+    columns: LifeColumns
+
+
+def heads(ids: Sequence[str], parents: Sequence[str | None], archived: BoolArray, expires_at: FloatArray) -> IntArray:
+    """The row of the head of each memory's unit: of the parent that has none itself; its own without a parent.
+
+    A part in another state than its parent, or one that expires before it, is a unit of its own.
+
+    Args:    all (n,); parents by id, None: it is no part; a parent that is not among ``ids`` counts as none.
+             expires_at: epoch seconds, NaN: never.
+    Returns: int64 (n,).
+    """
+    places = {name: row for row, name in enumerate(ids)}
+    own = np.arange(len(ids), dtype=np.int64)
+    parent = np.array(
+        [row if name is None else places.get(name, row) for row, name in enumerate(parents)], dtype=np.int64
+    )
+    sooner = np.nan_to_num(expires_at, nan=np.inf) < np.nan_to_num(expires_at[parent], nan=np.inf)
+    parent = np.where((archived == archived[parent]) & ~sooner, parent, own)
+    for _ in range(_DEEPEST):
+        above = parent[parent]
+        if np.array_equal(above, parent):
+            break
+        parent = above
+    return parent
+
+
+def units(
+    head: IntArray,
+    *,
+    archived: BoolArray,
+    created_at: FloatArray,
+    updated_at: FloatArray,
+    recalled_at: FloatArray,
+    expires_at: FloatArray,
+    importance: FloatArray,
+    pinned: BoolArray,
+    strength: FloatArray,
+) -> Units:
+    """Each unit as one life: as young, as lately recalled, as strong, as important as the best of its parts.
+
+    It is pinned where one of them is, archived since the last of them was, and expires with its head.
+
+    Args:    head: of ``heads``. The rest as in ``ports.Lives``: (n,) each, times in epoch seconds, NaN: none.
+    """
+    rows, place = np.unique(head, return_inverse=True)
+
+    def most(column: FloatArray) -> FloatArray:
+        if len(rows) == len(column):
+            return column
+        best = np.full(len(rows), np.nan)
+        np.fmax.at(best, place, column)
+        return best
+
+    columns = LifeColumns(
+        created_at=most(created_at),
+        recalled_at=most(recalled_at),
+        expires_at=expires_at[rows],
+        archived_at=np.where(archived[rows], most(updated_at), np.nan),
+        importance=most(importance),
+        pinned=most(pinned.astype(np.float64)) > 0,
+        traces=Traces.of_strength(most(strength)),
+    )
+    return Units(rows, columns)

@@ -1,0 +1,73 @@
+"""From rows to the columns that forgetting decides by (see ``MemoryStore.lives``)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from vimbank.domain.models import FloatArray, Memory, MemoryState
+from vimbank.domain.times import to_micros
+from vimbank.ports import Lives
+
+__all__ = ["LIFE_COLUMNS", "LIFE_STATES", "life_row", "lives"]
+
+LIFE_STATES: Final = (MemoryState.ACTIVE.value, MemoryState.ARCHIVED.value)
+
+LIFE_COLUMNS: Final = (
+    "id",
+    "parent_id",
+    "state",
+    "created_at",
+    "updated_at",
+    "last_recalled_at",
+    "expires_at",
+    "importance",
+    "pinned",
+    "strength",
+)
+"""What ``lives`` reads, in its order."""
+
+_MICROS: Final = 1e-6
+
+
+def life_row(memory: Memory) -> Sequence[Any]:
+    """The columns of a memory."""
+    times = (memory.created_at, memory.updated_at, memory.last_recalled_at, memory.expires_at)
+    return (
+        memory.id,
+        memory.source.parent_id,
+        memory.state.value,
+        *(None if time is None else to_micros(time) for time in times),
+        memory.importance,
+        memory.pinned,
+        memory.strength,
+    )
+
+
+def lives(revision: int, batches: Iterable[Sequence[Sequence[Any]]]) -> Lives:
+    """The columns of all rows. A batch is turned into arrays before the next is read, so that no row stays."""
+    ids: list[str] = []
+    parents: list[str | None] = []
+    archived: list[bool] = []
+    parts: list[FloatArray] = []
+    for batch in batches:
+        ids += [row[0] for row in batch]
+        parents += [row[1] for row in batch]
+        archived += [row[2] == MemoryState.ARCHIVED.value for row in batch]
+        parts.append(np.array([row[3:] for row in batch], dtype=np.float64).T)  # None becomes NaN
+    created, updated, recalled, expires, importance, pinned, strength = (
+        np.concatenate(parts, axis=1) if parts else np.empty((7, 0))
+    )
+    return Lives(
+        revision=revision,
+        ids=ids,
+        parents=parents,
+        archived=np.array(archived, dtype=np.bool_),
+        created_at=created * _MICROS,
+        updated_at=updated * _MICROS,
+        recalled_at=recalled * _MICROS,
+        expires_at=expires * _MICROS,
+        importance=importance,
+        pinned=pinned > 0,
+        strength=strength,
+    )
