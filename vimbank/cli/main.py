@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "store": Entry("vimbank.cli.store", "store", "Migrate the store, or copy it to another database."),
     "es": Entry("vimbank.cli.elasticsearch", "es", "Look at the indexes in Elasticsearch, or make them anew."),
     "jobs": Entry("vimbank.cli.jobs", "jobs", "Start and follow jobs that run beside the requests."),
+    "curve": Entry("vimbank.cli.curve", "curve", "Show and draw the forgetting curves."),
     "config": Entry("vimbank.cli.configuration", "config", "Print every setting."),
 }
 
