@@ -13,12 +13,13 @@ def heads_of(
     ids: Sequence[str], parents: Sequence[str | None], archived: Sequence[int] = (), expires: Sequence[float] = ()
 ) -> list[int]:
     count = len(ids)
-    return heads(
+    found = heads(
         ids,
         parents,
         np.array(archived or [0] * count, dtype=np.bool_),
         np.array(expires or [NAN] * count, dtype=np.float64),
-    ).tolist()
+    )
+    return [int(row) for row in found]
 
 
 class TestHeads:
