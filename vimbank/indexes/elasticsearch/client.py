@@ -184,7 +184,7 @@ class ElasticsearchClient:
 
 def ndjson(lines: Sequence[Mapping[str, Any]]) -> bytes:
     """JSON values, a line each, as bulk requests want them."""
-    return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    return b"".join([orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines])
 
 
 def _credentials(api_key: str | None, username: str | None, password: str | None) -> dict[str, Any]:

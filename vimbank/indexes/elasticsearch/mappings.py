@@ -1,7 +1,7 @@
 """The indexes of the sparse leg: settings and mappings from ``es_mappings/``, and the documents that fit them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import resources
@@ -82,7 +82,7 @@ def sparse_document(change: Change) -> dict[str, Any] | None:
     if memory is None or not memory.indexed:
         return None
     document = {
-        "terms": " ".join(map(indexed_term, analyze(lexical_text(memory)))),
+        "terms": _joined(analyze(lexical_text(memory))),
         "partition": partition_key(change.partition),
         "id": memory.id,
         "number": change.number,
@@ -93,6 +93,12 @@ def sparse_document(change: Change) -> dict[str, Any] | None:
         "created_at": memory.created_at.isoformat(),
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+def _joined(terms: Sequence[str]) -> str:
+    if max(map(len, terms), default=0) > _SHORT_CHARS:
+        terms = [indexed_term(term) for term in terms]
+    return " ".join(terms)
 
 
 def indexed_term(term: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from vimbank.domain.models import Change, Partition
@@ -65,9 +65,8 @@ class IndexStatus:
     meta: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """One item of a bulk request; ``lines`` are its bytes."""
+class _Operation(NamedTuple):
+    """One item of a bulk request; ``lines`` are its bytes. Made for each memory, so of the cheapest kind."""
 
     name: str
     lines: bytes
@@ -386,10 +385,8 @@ class ElasticsearchIndex:
             "version_type": "external",
         }
         document = self._document(change)
-        name = f"memory {change.number}"
-        if document is None:
-            return _Operation(name, ndjson([{"delete": action}]))
-        return _Operation(name, ndjson([{"index": action}, document]))
+        lines = ndjson(({"delete": action},) if document is None else ({"index": action}, document))
+        return _Operation(f"memory {change.number}", lines)
 
     def _cursor_operation(self, bank: str, cursor: int) -> _Operation:
         # The same revision again may be needed: where a late writer's cursor of another incarnation stands in the way.
