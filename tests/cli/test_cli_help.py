@@ -36,7 +36,7 @@ def test_every_command_on_memories_takes_the_tenant() -> None:
     without = {
         name for name, each in loaded.items() if each and "--tenant" not in {o for p in each.params for o in p.opts}
     }
-    assert without == {"serve", "reindex", "config"}
+    assert without == {"serve", "reindex", "config", "curve"}
 
 
 def test_the_help_lists_every_command(vimbank: Vimbank) -> None:
