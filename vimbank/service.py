@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from vimbank.domain.filters import And, Condition
 from vimbank.domain.models import (
     PARENT_KIND,
     SHARED_USER,
@@ -25,9 +26,11 @@ from vimbank.domain.models import (
     Recall,
     RecallEntry,
     Scope,
+    ScoredMemory,
     Signal,
 )
 from vimbank.domain.sanitize import clean_id, clean_text
+from vimbank.domain.summaries import SUMMARY_KIND, derived_of, marked, stale_ids
 from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
@@ -69,6 +72,7 @@ MAX_TOP_K: Final = 1_000
 """Most results of a search, and most items of a page."""
 MAX_QUERY_CHARS: Final = 400_000
 _UPDATE_TRIES: Final = 10
+_SUMMARIES_COMPARED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +336,7 @@ class MemoryService:
         """
         self._check_generation()
         for _ in range(_UPDATE_TRIES):
-            memory = self.get(tenant, id)
+            memory = self._stored(tenant, id)
             if expected_revision is not None and memory.revision != expected_revision:
                 raise Conflict(f"{id} is at revision {memory.revision}, not {expected_revision}")
             prepared = self._preparer.patch(memory, patch, memory.revision)
@@ -385,13 +389,17 @@ class MemoryService:
             self._recalls.note(
                 [RecallEntry(query.tenant, each.memory.id, now, Signal.RETURNED) for each in recall.results]
             )
-        return replace(recall, took_ms=(time.perf_counter() - started) * 1e3)
+        return replace(self._with_staleness(query.tenant, recall), took_ms=(time.perf_counter() - started) * 1e3)
 
     def get(self, tenant: str, id: str) -> Memory:
         """One memory, in whatever state but deleted. Raises NotFound, also for another tenant's id (case 61).
 
-        Raises InvalidInput for what can be no id (case 114).
+        A summary or portrait says in its metadata whether it is ``stale`` (cases 74, 93), here and in searches and
+        listings. Raises InvalidInput for what can be no id (case 114).
         """
+        return self._marked(tenant, [self._stored(tenant, id)])[0]
+
+    def _stored(self, tenant: str, id: str) -> Memory:
         _check_ids(tenant=tenant, id=id)
         found = self._store.get(tenant, [id])
         if not found:
@@ -411,7 +419,43 @@ class MemoryService:
             kind=query.kind,
             parent_id=query.parent_id,
         )
-        return self._store.page(query)
+        page = self._store.page(query)
+        return replace(page, items=self._marked(query.tenant, page.items))
+
+    def best_summary(self, tenant: str, user_id: str, question: str, *, bank: str = "dialog") -> Memory | None:
+        """The summary of a group of turns that is nearest to a question by plain cosine (I-32); stale ones are passed
+        over. None where there is none. Counts as no recall."""
+        query = Query(
+            tenant=tenant,
+            user_id=user_id,
+            text=question,
+            banks=[bank],
+            top_k=_SUMMARIES_COMPARED,
+            filter=And((Condition("kind", "eq", SUMMARY_KIND), Condition("metadata.level", "eq", "group"))),
+            fusion="dense",
+            explain=True,
+            reinforce=False,
+            include_shared=False,
+        )
+        fresh = [each for each in self.search(query).results if each.memory.metadata.get("stale") is False]
+        best = max(fresh, key=_cosine, default=None)
+        return None if best is None else best.memory
+
+    def _with_staleness(self, tenant: str, recall: Recall) -> Recall:
+        memories = [each.memory for each in recall.results]
+        if not any(map(derived_of, memories)):
+            return recall
+        shown = self._marked(tenant, memories)
+        return replace(
+            recall, results=[replace(each, memory=mark) for each, mark in zip(recall.results, shown, strict=True)]
+        )
+
+    def _marked(self, tenant: str, memories: Sequence[Memory]) -> Sequence[Memory]:
+        """The same, each summary with whether it is stale: told at read, so that no write has to know of them."""
+        if not any(map(derived_of, memories)):
+            return memories
+        stale = stale_ids(memories, lambda ids: self._store.get(tenant, ids), now=self._clock())
+        return [each if derived_of(each) is None else marked(each, stale=each.id in stale) for each in memories]
 
     def history(self, tenant: str, id: str) -> Sequence[HistoryEntry]:
         """All changes of a memory, oldest first, also of a deleted one. Raises NotFound, InvalidInput."""
@@ -667,6 +711,10 @@ def _check_ids(**given: str | None) -> None:
     for field, value in given.items():
         if value is not None:
             clean_id(value, field)
+
+
+def _cosine(hit: ScoredMemory) -> float:
+    return hit.explanation.inputs.get("cosine", 0.0) if hit.explanation is not None else 0.0
 
 
 def _not_found(id: str) -> NotFound:

@@ -21,6 +21,7 @@ __all__ = [
     "IndexSettings",
     "IngestSettings",
     "JobSettings",
+    "LlmSettings",
     "LogSettings",
     "RedisSettings",
     "Settings",
@@ -124,6 +125,23 @@ class JobSettings(_Room):
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
     compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
     check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
+    summarise_every_s: float = Field(86_400.0, gt=0, description="How often summaries are brought up to date, seconds.")
+    portrait_every_s: float = Field(86_400.0, gt=0, description="How often portraits are brought up to date, seconds.")
+
+
+class LlmSettings(_Room):
+    """A chat model behind an OpenAI-compatible endpoint, which writes summaries and portraits."""
+
+    base_url: str | None = Field(
+        None, description="Address of the endpoint; unset: no model, summaries are extractive."
+    )
+    api_key: SecretStr | None = Field(None, description="Key of that endpoint.")
+    model: str | None = Field(None, description="Name of the model there.")
+    timeout_s: float = Field(60.0, gt=0, description="Patience with one reply, seconds.")
+    max_retries: int = Field(2, ge=0, le=10, description="Tries after the first, on time-outs, 429 and 5xx.")
+    context_tokens: int = Field(4_096, ge=512, description="The model's window, tokens of prompt and reply together.")
+    max_tokens: int = Field(512, ge=32, description="Longest reply, tokens.")
+    run_tokens: int = Field(1_000_000, ge=1, description="What one run of a job may spend, tokens; then it stops.")
 
 
 class IngestSettings(_Room):
@@ -198,6 +216,7 @@ class Settings(BaseSettings):
     elasticsearch: ElasticsearchSettings = ElasticsearchSettings()
     redis: RedisSettings = RedisSettings()
     jobs: JobSettings = JobSettings()
+    llm: LlmSettings = LlmSettings()
     ingest: IngestSettings = IngestSettings()
     banks: dict[str, BankSettings] = Field(
         default_factory=dict, description="Policy overrides by bank; a new name declares a bank."

@@ -5,13 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from vimbank.domain import tokens
 from vimbank.errors import ModelError
 from vimbank.ports import ChatMessage
 
 __all__ = ["estimated_tokens", "json_object", "said"]
 
 _FENCED: Final = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
-_TOKEN: Final = re.compile(r"[A-Za-z0-9]{1,4}|[^\sA-Za-z0-9]")
 _MESSAGE_TOKENS: Final = 4
 """What a message costs beside its text, roughly."""
 
@@ -39,6 +39,5 @@ def json_object(text: str) -> str:
 
 
 def estimated_tokens(messages: Sequence[ChatMessage]) -> int:
-    """Tokens of messages where the server counts none: a piece of a word of at most four Latin letters, or one other
-    character, a token; for usual models that is more than they count."""
-    return sum(_MESSAGE_TOKENS + len(_TOKEN.findall(message.content)) for message in messages)
+    """Tokens of messages where the server counts none; for usual models more than they are."""
+    return sum(_MESSAGE_TOKENS + tokens.estimated_tokens(message.content) for message in messages)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vimbank.jobs.pulse import Pulse
+from vimbank.llm.writer import Writer
 from vimbank.portability.erase import Eraser
 from vimbank.ports import Clock, Encoder, JobStore
 from vimbank.service import MemoryService
@@ -26,6 +27,7 @@ class Surroundings:
 
     ``encoder`` opens the encoder of a kind, None: the one in the settings. ``keep_days``: how long ended jobs and
     the tombstones of deleted memories stay. ``eraser``: the store's side of an erasure, where it has one.
+    ``writer``: one for the summaries of a run, given what it asks while it waits; None: they are extractive.
     """
 
     service: MemoryService
@@ -35,6 +37,7 @@ class Surroundings:
     remotes: Sequence[RemoteFollowing]
     keep_days: float
     eraser: Eraser | None = None
+    writer: Callable[[Callable[[], None]], Writer] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,11 @@ from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
 from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snapshot
 from vimbank.jobs.context import JobContext
+from vimbank.jobs.derive import PARAMS as DERIVE_PARAMS
+from vimbank.jobs.derive import validate as validate_derive
 from vimbank.jobs.params import none as no_params
+from vimbank.jobs.portrait import portrait
+from vimbank.jobs.summarise import summarise
 
 __all__ = ["JOBS", "JobSpec", "spec_of"]
 
@@ -97,6 +101,24 @@ _ALL: Final = (
         run=reinforce.reinforce,
         description="Fold the log of recalls into the memories.",
         recorded=False,
+    ),
+    JobSpec(
+        name="summarise",
+        queue="summaries",
+        run=summarise,
+        description="Write the summaries of turns, days and all days that are missing or stale.",
+        validate=validate_derive,
+        params=DERIVE_PARAMS,
+        time_limit_s=86_400.0,
+    ),
+    JobSpec(
+        name="portrait",
+        queue="summaries",
+        run=portrait,
+        description="Write the portraits of users that are missing or stale.",
+        validate=validate_derive,
+        params=DERIVE_PARAMS,
+        time_limit_s=86_400.0,
     ),
 )
 

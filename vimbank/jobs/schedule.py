@@ -16,6 +16,8 @@ def schedules(
     compact_every_s: float,
     check_every_s: float,
     reinforce_every_s: float,
+    summarise_every_s: float = 86_400.0,
+    portrait_every_s: float = 86_400.0,
 ) -> Sequence[Schedule]:
     """The table of all schedulers: Celery's beat, and the one inside a server. Seconds, > 0."""
     periods = {
@@ -24,5 +26,7 @@ def schedules(
         "compact": compact_every_s,
         "check": check_every_s,
         "reinforce": reinforce_every_s,
+        "summarise": summarise_every_s,
+        "portrait": portrait_every_s,
     }
     return [Schedule(name, timedelta(seconds=every_s), JOBS[name].queue) for name, every_s in periods.items()]

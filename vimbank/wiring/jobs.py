@@ -1,18 +1,21 @@
 """Puts the jobs together: who runs them, and what calls them when they are due."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
+from vimbank.chat.openai_compatible import OpenAICompatibleChat
 from vimbank.domain.jobs import Schedule
 from vimbank.errors import ConfigError, InvalidInput
 from vimbank.jobs.context import RemoteFollowing, Surroundings
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.jobs.schedule import schedules
-from vimbank.ports import Clock, Encoder, JobQueue
+from vimbank.llm.summarise import ChatWriter
+from vimbank.llm.writer import Writer
+from vimbank.ports import ChatModel, Clock, Encoder, JobQueue
 from vimbank.queues.threads import StoredQueue, ThreadQueue
 from vimbank.service import MemoryService
-from vimbank.settings import EncoderSettings, Settings
+from vimbank.settings import EncoderSettings, LlmSettings, Settings
 from vimbank.store.erasing import SqlEraser
 from vimbank.store.sql import SqlStore
 from vimbank.wiring import open_encoder, utc_now
@@ -20,7 +23,7 @@ from vimbank.wiring import open_encoder, utc_now
 if TYPE_CHECKING:
     from vimbank.queues.periodic import PeriodicCalls
 
-__all__ = ["job_schedules", "open_jobs"]
+__all__ = ["job_schedules", "open_chat", "open_jobs"]
 
 _LATE_SHARE: Final = 0.1
 _LATE_MOST_S: Final = 600.0
@@ -36,6 +39,8 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         compact_every_s=jobs.compact_every_s,
         check_every_s=jobs.check_every_s,
         reinforce_every_s=settings.store.recalls_fold_s,
+        summarise_every_s=jobs.summarise_every_s,
+        portrait_every_s=jobs.portrait_every_s,
     )
 
 
@@ -55,7 +60,7 @@ def open_jobs(
              A server also follows into the indexes outside the process, whoever runs the jobs.
              remotes: in place of the service's own.
              specs: the jobs there are; a program with jobs of its own adds them to ``JOBS``.
-    Raises:  ConfigError: jobs are sent to Celery, but no Redis is named.
+    Raises:  ConfigError: jobs are sent to Celery, but no Redis is named; a chat model is named by half.
     """
     store = service.store
     if not isinstance(store, SqlStore):
@@ -68,14 +73,56 @@ def open_jobs(
         remotes = remotes or [service.remotes]
         if serve:
             service.remotes.start()
-    around = Surroundings(service, store.jobs, clock, encoder, remotes, settings.jobs.keep_days, SqlEraser(store))
+    chat = open_chat(settings.llm)
+    around = Surroundings(
+        service,
+        store.jobs,
+        clock,
+        encoder,
+        remotes,
+        settings.jobs.keep_days,
+        SqlEraser(store),
+        _writer(settings.llm, chat, service),
+    )
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
     queue = threads if threads is not None else _queue(settings)
     jobs = Jobs(around, queue, lease_s=settings.jobs.lease_s, schedules=job_schedules(settings), specs=specs)
+    if chat is not None:
+        jobs.before_close(chat.close)
     if threads is not None:
         _serve(jobs, threads, scheduled=settings.jobs.schedule)
     return jobs
+
+
+def open_chat(settings: LlmSettings) -> OpenAICompatibleChat | None:
+    """The chat model that the settings name; None where they name none. Raises ConfigError."""
+    if settings.base_url is None:
+        return None
+    return OpenAICompatibleChat.open(
+        settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else None,
+        window=settings.context_tokens,
+        max_tokens=settings.max_tokens,
+        timeout_s=settings.timeout_s,
+        max_retries=settings.max_retries,
+    )
+
+
+def _writer(
+    settings: LlmSettings, chat: ChatModel | None, service: MemoryService
+) -> Callable[[Callable[[], None]], Writer] | None:
+    if chat is None:
+        return None
+
+    def make(check: Callable[[], None]) -> Writer:
+        return ChatWriter(
+            chat, service.encoder, reply_tokens=settings.max_tokens, run_tokens=settings.run_tokens, check=check
+        )
+
+    make(lambda: None)  # what does not fit together is told at the start
+    return make
 
 
 def _of_kind(settings: EncoderSettings, kind: str) -> EncoderSettings:

@@ -1,0 +1,162 @@
+"""Summaries and portraits by a chat model: prompts, structured replies, token budgets."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from vimbank.domain.sentences import fitted
+from vimbank.domain.summaries import Method
+from vimbank.domain.times import format_time
+from vimbank.domain.tokens import cut_at_tokens, estimated_tokens
+from vimbank.errors import ConfigError, ModelError
+from vimbank.llm.writer import Passage, Spent, Task, TokensSpent
+from vimbank.ports import ChatMessage, ChatModel, Encoder
+
+__all__ = ["ChatWriter"]
+
+_PROMPTS: Final = Path(__file__).parent / "prompts"
+_SUMMARY: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "minLength": 1}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
+_UPDATE: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"overlap": {"type": "string"}, "summary": {"type": "string", "minLength": 1}},
+    "required": ["overlap", "summary"],
+    "additionalProperties": False,
+}
+_NOTHING: Final = frozenset({"null", "none", "n/a", "undefined", "nothing", "无", "没有"})
+_WORDS_A_TOKEN: Final = 0.6
+_MARGIN_TOKENS: Final = 32
+"""For what a server's template puts around the messages."""
+_CONDENSED_BY: Final[Mapping[Task, Task]] = {"day_portrait": "global_portrait", "global_portrait": "global_portrait"}
+
+
+class ChatWriter:
+    """Asks a chat model, within its window and a budget of tokens.
+
+    Prompt and passages are planned by an estimate that is above what usual models count; what was spent is what the
+    server counted. Passages that do not fit are summarised in parts, and the parts condensed.
+
+    Args:    encoder: what it writes fits into its window.  reply_tokens: of one reply, >= 32.
+             run_tokens: what all requests of this writer may cost.  check: asked while waiting; what it raises ends
+             the request.
+    Raises:  ConfigError: the model's window leaves no room for passages.
+    """
+
+    method: Method = "llm"
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        encoder: Encoder,
+        *,
+        reply_tokens: int,
+        run_tokens: int,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._chat = chat
+        self._encoder = encoder
+        self._reply_tokens = reply_tokens
+        self._run_tokens = run_tokens
+        self._check = check
+        self._spent = Spent()
+        longest = max(estimated_tokens(_prompt(path.stem, 9_999)) for path in _PROMPTS.glob("*.md"))
+        needed = longest + 4 * reply_tokens + _MARGIN_TOKENS
+        if chat.window < needed:
+            raise ConfigError(
+                f"a chat model's window of {chat.window} tokens is too small for replies of {reply_tokens}: "
+                f"at least {needed} are needed"
+            )
+
+    @property
+    def model(self) -> str | None:
+        return self._chat.name
+
+    @property
+    def spent(self) -> Spent:
+        return self._spent
+
+    def write(self, task: Task, passages: Sequence[Passage]) -> str | None:
+        """See ``Writer.write``."""
+        lines = [_line(passage) for passage in passages]
+        while True:
+            system = self._system(task)
+            room = self._room(system)
+            parts = _parts(lines, room)
+            written = [self._asked(system, "\n".join(part), _SUMMARY) for part in parts]
+            if len(written) == 1:
+                return written[0]
+            # Two of them fit at least, so there are fewer each time.
+            lines = [cut_at_tokens(each, room // 2)[0] for each in written]
+            task = _CONDENSED_BY.get(task, "global_summary")
+
+    def merge(self, old: str, new: str) -> str:
+        """See ``Writer.merge``; both were written by a writer, so they fit."""
+        system = self._system("update_summary")
+        both = json.dumps({"old summary": old, "new summary": new}, ensure_ascii=False, indent=1)
+        return self._asked(system, both, _UPDATE)
+
+    # -- inside --
+
+    def _system(self, name: str) -> str:
+        tokens = min(self._reply_tokens, self._encoder.window)
+        return _prompt(name, max(20, int(tokens * _WORDS_A_TOKEN) // 10 * 10))
+
+    def _room(self, system: str) -> int:
+        """Estimated tokens of passages beside the prompt and the reply."""
+        return self._chat.window - estimated_tokens(system) - self._reply_tokens - _MARGIN_TOKENS
+
+    def _asked(self, system: str, content: str, schema: Mapping[str, Any]) -> str:
+        self._check()
+        if self._spent.tokens >= self._run_tokens:
+            raise TokensSpent(f"{self._spent.tokens} tokens are spent, {self._run_tokens} are allowed")
+        reply = self._chat.complete(
+            [ChatMessage("system", system), ChatMessage("user", content)],
+            schema=schema,
+            max_tokens=self._reply_tokens,
+            check=self._check,
+        )
+        usage, before = reply.usage, self._spent
+        self._spent = Spent(
+            before.requests + 1,
+            before.prompt_tokens + usage.prompt_tokens,
+            before.completion_tokens + usage.completion_tokens,
+        )
+        return fitted(_summary(reply.text), self._encoder.tokenize, limit=self._encoder.window)
+
+
+def _summary(text: str) -> str:
+    """The summary in a reply. Raises ModelError for one that is none (case 89)."""
+    value = json.loads(text).get("summary")
+    if not isinstance(value, str) or value.strip().strip(".").casefold() in _NOTHING | {""}:
+        raise ModelError("the chat model gave no summary")
+    return value.strip()
+
+
+def _line(passage: Passage) -> str:
+    who = f"{passage.speaker}: " if passage.speaker else ""
+    return f"[{format_time(passage.at)}] {who}{passage.text}"
+
+
+def _parts(lines: Sequence[str], room: int) -> list[list[str]]:
+    """The lines in parts of at most ``room`` estimated tokens each; a longer line is cut."""
+    parts: list[list[str]] = [[]]
+    filled = 0
+    for line in (piece for each in lines for piece in cut_at_tokens(each, room)):
+        cost = estimated_tokens(line)
+        if parts[-1] and filled + cost > room:
+            parts.append([])
+            filled = 0
+        parts[-1].append(line)
+        filled += cost
+    return parts
+
+
+@lru_cache
+def _prompt(name: str, words: int) -> str:
+    return (_PROMPTS / f"{name}.md").read_text("utf-8").replace("{words}", str(words)).strip()
