@@ -418,13 +418,15 @@ def _markdown(report: dict[str, Any]) -> str:
 
 
 def _plot(report: dict[str, Any], path: Path) -> None:
-    """One panel a row with a time or rate: the figure as a bar, kept in green, missed in red."""
+    """One panel a row with a time or rate: the figure as a bar, kept in green, missed in red; no file without one."""
     import matplotlib as mpl  # the extra `bench`
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     rows = [row for row in report["rows"] if row["unit"] not in ("", "memories", "modules", "checks")]
+    if not rows:
+        return
     figure, axes = plt.subplots(len(rows), 1, figsize=(9, 0.9 * len(rows) + 0.6), squeeze=False)
     for axis, row in zip(axes[:, 0], rows, strict=True):
         axis.barh([0], [row["figure"]], color="tab:red" if row["within"] is False else "tab:green")
