@@ -84,6 +84,19 @@ class Preparer:
         encoded = self._encode([each for cut in cuts if isinstance(cut, _Cut) for each in cut.to_encode()])
         return [cut if isinstance(cut, VimbankError) else self._assemble(cut, encoded) for cut in cuts]
 
+    def checked(self, drafts: Sequence[MemoryDraft]) -> list[PreparedDraft | VimbankError]:
+        """As ``drafts``, but nothing is encoded: a draft and its segments have no embedding."""
+        results: list[PreparedDraft | VimbankError] = []
+        for draft in drafts:
+            try:
+                cut = self._cut(self._checked(draft))
+            except VimbankError as error:
+                results.append(error)
+                continue
+            segments = [PreparedDraft(part, content_hash(part), tokens, None) for part, tokens in cut.segments]
+            results.append(PreparedDraft(cut.draft, content_hash(cut.draft), cut.tokens, None, segments))
+        return results
+
     def embeddings(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
         """Stored memories, each with its embedding made anew. Raises ModelError."""
         made = self._embed([embedding_text(memory) for memory in memories])

@@ -8,10 +8,16 @@ from vimbank.errors import ConfigError
 from vimbank.feed.snapshot import SnapshotFolder
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
+from vimbank.store.archiving import SqlArchive
 from vimbank.store.erasing import SqlEraser
 from vimbank.store.sql import SqlStore
 
-__all__ = ["open_eraser", "receipts_folder", "snapshots_in"]
+__all__ = ["open_archive", "open_eraser", "receipts_folder", "snapshots_in"]
+
+
+def open_archive(service: MemoryService) -> SqlArchive:
+    """The store's side of export and import. Raises ConfigError for a store in memory."""
+    return SqlArchive(_sql_store(service))
 
 
 def open_eraser(service: MemoryService) -> SqlEraser:
