@@ -34,7 +34,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A self-signed certificate of 127.0.0.1, and its key."""
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "ca.pem", folder / "key.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
     files = ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*command.split(), *files], check=True, capture_output=True)
     return certificate, key
