@@ -9,7 +9,19 @@ from fastapi import FastAPI
 
 from vimbank.api import job_schemas, portability_schemas, schemas
 from vimbank.api.models import Answer
-from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users
+from vimbank.api.routes import (
+    documents,
+    feedback,
+    health,
+    jobs,
+    memories,
+    portability,
+    search,
+    sessions,
+    stats,
+    tasks,
+    users,
+)
 
 ROUTES = {
     ("POST", "/v1/memories"),
@@ -34,6 +46,8 @@ ROUTES = {
     ("POST", "/v1/jobs/{id}/cancel"),
     ("GET", "/v1/jobs/{id}/events"),
     ("DELETE", "/v1/users/{id}"),
+    ("GET", "/v1/export"),
+    ("POST", "/v1/import"),
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
     ("GET", "/"),
@@ -96,10 +110,11 @@ def test_operation_ids_are_unique(app: FastAPI) -> None:
 
 
 def test_routes_run_in_threads_but_for_those_that_ask_no_engine() -> None:
-    modules = (documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users)
+    modules = (documents, feedback, health, jobs, memories, portability, search, sessions, stats, tasks, users)
     endpoints = {route.path: route.endpoint for module in modules for route in module.router.routes}
     assert len(endpoints) >= 12
     assert {path for path, endpoint in endpoints.items() if inspect.iscoroutinefunction(endpoint)} == {
         "/",
         "/health/live",
+        "/v1/import",  # reads the body as it comes; what it does with it runs in threads
     }

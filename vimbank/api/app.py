@@ -8,7 +8,19 @@ import vimbank
 from vimbank.api import errors
 from vimbank.api.auth import Authentication, Keyring
 from vimbank.api.middleware import BodyLimit, Requests
-from vimbank.api.routes import documents, feedback, health, jobs, memories, search, sessions, stats, tasks, users
+from vimbank.api.routes import (
+    documents,
+    feedback,
+    health,
+    jobs,
+    memories,
+    portability,
+    search,
+    sessions,
+    stats,
+    tasks,
+    users,
+)
 from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
@@ -24,7 +36,7 @@ Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO
 """
 
 # Routers are tried in this order, at a cost each: what is called most stands first.
-_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, jobs, users, health)
+_ROUTES = (search, memories, documents, sessions, tasks, feedback, stats, jobs, users, portability, health)
 
 
 def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> FastAPI:
@@ -35,6 +47,7 @@ def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> Fast
     Raises:  ConfigError: no keys, unless anonymous access is allowed and the host is loopback (case 67).
     """
     keyring = Keyring.of(settings.api)
+    max_bytes = int(settings.api.max_body_mb * 1_000_000)
     app = FastAPI(
         title="VIMBank",
         version=vimbank.__version__,
@@ -45,12 +58,13 @@ def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> Fast
     app.state.service = service
     app.state.jobs = runner
     app.state.closing = Event()
+    app.state.max_document_bytes = max_bytes
     app.state.receipts = receipts_folder(settings)
     errors.install(app)
     for module in _ROUTES:
         app.include_router(module.router)
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=int(settings.api.max_body_mb * 1_000_000))
+    app.add_middleware(BodyLimit, max_bytes=max_bytes)
     app.add_middleware(Authentication, keyring=keyring)
     app.add_middleware(Requests)
     return app

@@ -5,7 +5,7 @@ Plain ASGI: each layer costs microseconds, where Starlette's BaseHTTPMiddleware 
 
 import logging
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +18,10 @@ __all__ = ["BodyLimit", "Requests"]
 
 logger = logging.getLogger("vimbank.api")
 access = logging.getLogger("vimbank.api.access")
+
+
+STREAMED: Final = frozenset({"/v1/import"})
+"""Bodies of any size, which their routes take piece by piece and limit themselves."""
 
 
 class Requests:
@@ -66,7 +70,7 @@ class BodyLimit:
         self._detail = f"at most {max_bytes} bytes are accepted"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in STREAMED:
             await self._app(scope, receive, send)
             return
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")

@@ -38,6 +38,8 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "load": Entry("vimbank.cli.loading", "load", "Load a known data set from its folder."),
     "stats": Entry("vimbank.cli.upkeep", "stats", "Count what is stored."),
     "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store."),
+    "export": Entry("vimbank.cli.portability", "export", "Export memories to a file."),
+    "import": Entry("vimbank.cli.portability", "import_", "Import an export, or another system's dump."),
     "erase": Entry("vimbank.cli.erasing", "erase", "Erase a user everywhere, with a receipt."),
     "reindex": Entry("vimbank.cli.upkeep", "reindex", "Encode everything again with the configured encoder."),
     "store": Entry("vimbank.cli.store", "store", "Migrate the store, or copy it to another database."),

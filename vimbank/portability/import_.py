@@ -84,6 +84,7 @@ class Importer:
     Args:    user_id, bank: stand in where the file names none.
              format: ``auto`` looks at the beginning.
              dry_run: look what would be added, is there, contradicts or is bad; nothing is written.
+             history: rows of mem0's table of that name, where they come beside the dump.
              max_document_bytes: the largest dump that is one JSON document, which has to be read whole.
     """
 
@@ -99,6 +100,7 @@ class Importer:
         format: str = "auto",
         dry_run: bool = False,
         max_document_bytes: int = 256_000_000,
+        history: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         if format not in get_args(FormatName):
             raise InvalidInput.of("format", f"must be one of {', '.join(get_args(FormatName))}")
@@ -113,6 +115,7 @@ class Importer:
         self._user_id = None if user_id is None else clean_id(user_id, "user_id")
         self._bank = bank
         self._max_document_bytes = max_document_bytes
+        self._history = history
         self._report = ImportReport(format, dry_run)
         self._decided = format in ("vimbank", "jsonl")
         self._document: bytearray | None = None if format in ("auto", "vimbank", "jsonl") else bytearray()
@@ -167,7 +170,8 @@ class Importer:
         if not line.strip():
             return
         if not self._decided and not self._is_of_lines(line):
-            self._document = bytearray(line + b"\n")
+            self._document = bytearray()
+            self._grow(line + b"\n")
             return
         try:
             if self._report.format == "vimbank":
@@ -261,6 +265,8 @@ class Importer:
         if not raw.strip():
             return
         value = _document(raw)
+        if self._history:
+            value = {"results": _results(value), "history": list(self._history)}
         if self._report.format == "auto":
             self._report.format = found_in(value)
         found = READERS[self._report.format](
@@ -390,6 +396,10 @@ def _document(raw: bytes) -> Any:
     if not any(isinstance(each, dict) for each in values):
         raise InvalidInput.of("body", f"is neither JSON nor JSON Lines: {first}") from first
     return values
+
+
+def _results(value: Any) -> Any:
+    return value.get("results", [value] if "memory" in value else []) if isinstance(value, dict) else value
 
 
 def _named(draft: MemoryDraft) -> MemoryDraft:

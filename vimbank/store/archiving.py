@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from vimbank.domain.archive import Archived, Outcome, Past
 from vimbank.domain.models import Event, Memory, MemoryState
@@ -69,17 +69,22 @@ class SqlArchive:
 
     def _names(self, tenant: str, user_id: str | None) -> tuple["array[int]", list[tuple[str, str]]]:
         living = select(memories.c.number).where(*_of(memories, tenant, user_id), LIVE).order_by(memories.c.number)
-        owners = select(memories.c.id, memories.c.user_id).where(*_of(memories, tenant, user_id), LIVE)
+        standing = exists().where(
+            memories.c.tenant == history.c.tenant,
+            memories.c.id == history.c.memory_id,
+            memories.c.user_id == history.c.user_id,
+            LIVE,
+        )
         past = (
             select(history.c.memory_id, history.c.user_id)
-            .where(*_of(history, tenant, user_id))
+            .where(*_of(history, tenant, user_id), ~standing)
             .group_by(history.c.memory_id, history.c.user_id)
             .order_by(func.min(history.c.revision))
         )
         with self._store._connections.snapshot() as connection:
-            numbers = array("q", (row[0] for row in connection.execute(living)))
-            standing = {(row[0], row[1]) for row in connection.execute(owners)}
-            return numbers, [(row[0], row[1]) for row in connection.execute(past) if (row[0], row[1]) not in standing]
+            rows = connection.execute(living.execution_options(yield_per=10_000))
+            numbers = array("q", (row[0] for row in rows))
+            return numbers, [(row[0], row[1]) for row in connection.execute(past)]
 
     def _living(self, numbers: Sequence[int], encoder: int) -> list[Archived]:
         mine = (embeddings.c.number == memories.c.number) & (embeddings.c.encoder == encoder)
