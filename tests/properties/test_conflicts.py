@@ -1,0 +1,124 @@
+"""What every decision about conflicts obeys."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vimbank.domain.conflicts import Claim, claims_of, decide, outstanding
+from vimbank.domain.models import Memory
+from vimbank.domain.statements import read_text
+
+DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
+TEXTS = (
+    "I live in Rome.",
+    "I moved to Oslo.",
+    "I no longer live in Oslo.",
+    "I lived in Porto in 2010.",
+    "I live in Rome and work at Nokia.",
+    "I joined Acme.",
+    "I quit my job.",
+    "I like tea.",
+    "I don't like tea.",
+    "I traded Nokia for Acme.",
+    "Ana lives in Rome.",
+    "Ana moved to Oslo. What a day it was.",
+    "My dog is called Rex.",
+    "我住在北京。",
+    "我搬到上海了。",
+)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> list[Memory]:
+    count = draw(st.integers(2, 12))
+    made = []
+    for number in range(count):
+        created = DAY_0 + timedelta(days=draw(st.integers(0, 6)))
+        event = draw(st.none() | st.integers(0, 6))
+        made.append(
+            Memory(
+                id=f"m{number:02d}",
+                tenant="t",
+                user_id=draw(st.sampled_from("uv")),
+                bank="dialog",
+                kind="note",
+                text=draw(st.sampled_from(TEXTS)),
+                created_at=created,
+                updated_at=created,
+                event_at=None if event is None else DAY_0 + timedelta(days=event),
+                content_hash="",
+                revision=1,
+            )
+        )
+    return made
+
+
+def claims(made: list[Memory]) -> list[Claim]:
+    return [claim for each in made for claim in claims_of(each)]
+
+
+@given(memories(), st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(made: list[Memory], random: object) -> None:
+    expected = decide(claims(made))
+    shuffled = claims(made)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert decide(shuffled) == expected
+
+
+@given(memories(), st.randoms(use_true_random=False))
+def test_deciding_at_each_arrival_ends_in_the_same(made: list[Memory], random: object) -> None:
+    """Write time: each new memory with all before it; what was recorded is replaced by what is outstanding."""
+    arrivals = list(made)
+    random.shuffle(arrivals)  # type: ignore[attr-defined]
+    recorded: dict[str, tuple[str, datetime]] = {}
+    for count in range(1, len(arrivals) + 1):
+        for decision in outstanding(decide(claims(arrivals[:count])), recorded):
+            recorded[decision.old_id] = (decision.new_id, decision.from_instant)
+    assert recorded == {each.old_id: (each.new_id, each.from_instant) for each in decide(claims(made))}
+
+
+@given(memories())
+def test_deciding_twice_changes_nothing(made: list[Memory]) -> None:
+    first = decide(claims(made))
+    recorded = {each.old_id: (each.new_id, each.from_instant) for each in first}
+    assert outstanding(decide(claims(made) + claims(made)), recorded) == []
+
+
+@given(memories())
+def test_nothing_crosses_users_or_subjects_and_nothing_older_wins(made: list[Memory]) -> None:
+    by_id = {each.id: each for each in made}
+    for decision in decide(claims(made)):
+        old = by_id[decision.old_id]
+        for ended in decision.ended:
+            new = by_id[ended.new_id]
+            assert new.user_id == old.user_id
+            assert new.id != old.id
+            assert (new.event_at or new.created_at) >= (old.event_at or old.created_at)
+            assert ended.from_instant == (new.event_at or new.created_at)
+            assert ended.subject in {each.subject for each in read_text(new.text, said=new.created_at).statements}
+
+
+@given(memories())
+def test_other_users_memories_change_no_decision(made: list[Memory]) -> None:
+    mine = [each for each in made if each.user_id == "u"]
+    ids = {each.id for each in mine}
+    assert [each for each in decide(claims(made)) if each.old_id in ids] == decide(claims(mine))
+
+
+@given(memories())
+def test_somebody_stays(made: list[Memory]) -> None:
+    """The newest of those that say anything is never superseded by what is older."""
+    known = claims(made)
+    if known:
+        newest = max(known, key=lambda claim: claim.order)
+        losers = {each.old_id for each in decide(known)}
+        assert newest.memory_id not in losers
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text: str) -> None:
+    reading = read_text(text, said=DAY_0)
+    assert reading.unread >= 0
+    assert len(set(reading.statements)) == len(reading.statements)
+    assert all(each.value or not each.positive for each in reading.statements)
