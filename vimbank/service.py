@@ -30,7 +30,7 @@ from vimbank.domain.models import (
     Signal,
 )
 from vimbank.domain.sanitize import clean_id, clean_text
-from vimbank.domain.summaries import SUMMARY_KIND, derived_of, marked, stale_ids
+from vimbank.domain.summaries import SUMMARY_KIND, DerivedKind, derived_of, marked, stale_ids
 from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
@@ -421,6 +421,23 @@ class MemoryService:
         )
         page = self._store.page(query)
         return replace(page, items=self._marked(query.tenant, page.items))
+
+    def derived(
+        self,
+        tenant: str,
+        user_id: str,
+        kind: DerivedKind,
+        *,
+        bank: str | None = None,
+        level: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """One page of a user's summaries or portraits, oldest first; all levels where ``level`` is None."""
+        wanted = None if level is None else Condition("metadata.level", "eq", level)
+        return self.list(
+            ListQuery(tenant=tenant, user_id=user_id, bank=bank, kind=kind, filter=wanted, cursor=cursor, limit=limit)
+        )
 
     def best_summary(self, tenant: str, user_id: str, question: str, *, bank: str = "dialog") -> Memory | None:
         """The summary of a group of turns that is nearest to a question by plain cosine (I-32); stale ones are passed

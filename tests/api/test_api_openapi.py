@@ -19,6 +19,7 @@ from vimbank.api.routes import (
     search,
     sessions,
     stats,
+    summaries,
     tasks,
     users,
 )
@@ -37,6 +38,8 @@ ROUTES = {
     ("POST", "/v1/sessions/{session_id}/turns"),
     ("POST", "/v1/tasks"),
     ("POST", "/v1/feedback"),
+    ("GET", "/v1/summaries"),
+    ("GET", "/v1/portraits"),
     ("GET", "/v1/stats"),
     ("POST", "/v1/jobs"),
     ("GET", "/v1/jobs"),
@@ -110,7 +113,9 @@ def test_operation_ids_are_unique(app: FastAPI) -> None:
 
 
 def test_routes_run_in_threads_but_for_those_that_ask_no_engine() -> None:
-    modules = (documents, feedback, health, jobs, memories, portability, search, sessions, stats, tasks, users)
+    modules = (
+        documents, feedback, health, jobs, memories, portability, search, sessions, stats, summaries, tasks, users,
+    )  # fmt: skip
     endpoints = {route.path: route.endpoint for module in modules for route in module.router.routes}
     assert len(endpoints) >= 12
     assert {path for path, endpoint in endpoints.items() if inspect.iscoroutinefunction(endpoint)} == {

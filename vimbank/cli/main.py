@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "feedback": Entry("vimbank.cli.memories", "feedback", "Say that a memory was used, ignored or wrong."),
     "ingest": Entry("vimbank.cli.loading", "ingest", "Ingest documents, JSONL files and folders."),
     "load": Entry("vimbank.cli.loading", "load", "Load a known data set from its folder."),
+    "summaries": Entry("vimbank.cli.summaries", "summaries", "Show a user's summaries or portraits."),
     "stats": Entry("vimbank.cli.upkeep", "stats", "Count what is stored."),
     "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store."),
     "export": Entry("vimbank.cli.portability", "export", "Export memories to a file."),
