@@ -243,7 +243,7 @@ def test_the_set_is_reproducible_and_balanced() -> None:
     assert {case.kind for case in cases} == set(KINDS)
 
 
-def test_the_halves_share_no_sentence() -> None:
+def test_the_halves_share_few_sentences() -> None:
     tuning, report = (
         {(topic.name, form) for topic in topics for form in (*topic.states, *topic.updates)}
         for topics in (TUNING, REPORT)
