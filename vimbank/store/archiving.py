@@ -33,7 +33,7 @@ __all__ = ["SqlArchive"]
 _AT_A_TIME: Final = 250
 _OWN: Final = ("number", "tenant", "user_id")
 """Columns that another store, or another tenant, has its own values for."""
-_COLUMNS: Final = frozenset(column.name for column in MEMORY_COLUMNS)
+_COLUMNS: Final = frozenset(str(column.name) for column in MEMORY_COLUMNS)
 
 
 class SqlArchive:
@@ -291,8 +291,8 @@ def _check(entry: Archived) -> None:
 def _check_before(entry: Archived, past: Past, field: str) -> None:
     columns = _before_columns(entry, past, 0, 0)
     assert columns is not None
-    whole = set(columns) == _COLUMNS
-    if not whole and (past.event is not Event.STATE or not set(columns) <= _COLUMNS):
+    whole = "id" in columns
+    if not set(columns) <= _COLUMNS or not (whole or past.event is Event.STATE):
         raise InvalidInput.of(field, "has other fields than a memory")
     try:
         if whole:
@@ -312,7 +312,9 @@ def _before_columns(entry: Archived, past: Past, number: int, former: int) -> di
     whole = past.before if isinstance(past.before, Mapping) else memory_row(past.before) | {"text": None}
     columns = dict(whole)
     if "id" in columns:
-        columns |= {"number": number, "tenant": entry.tenant, "user_id": entry.user_id, "id": entry.id}
+        own = {"number": number, "tenant": entry.tenant, "user_id": entry.user_id, "id": entry.id}
+        lacking = {name: None for name in sorted(_COLUMNS) if name not in columns}  # an older export may lack some
+        columns = columns | lacking | own
         columns["metadata"] = columns.get("metadata") or "{}"
     if "revision" in columns:
         columns["revision"] = former
