@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -20,6 +21,7 @@ from vimbank.domain.models import (
     Memory,
     MemoryDraft,
     MemoryPatch,
+    MemoryState,
     Page,
     Partition,
     Query,
@@ -28,6 +30,8 @@ from vimbank.domain.models import (
     Scope,
     ScoredMemory,
     Signal,
+    StateChange,
+    StateResult,
 )
 from vimbank.domain.sanitize import clean_id, clean_text
 from vimbank.domain.summaries import SUMMARY_KIND, DerivedKind, derived_of, marked, stale_ids
@@ -40,6 +44,7 @@ from vimbank.ingestion.dialog import Turn, drafts_of_turns
 from vimbank.ingestion.documents import extract
 from vimbank.ingestion.prepare import Limits, Preparer
 from vimbank.ingestion.tasks import TaskRun, drafts_of_task
+from vimbank.lifecycle.planning import Forecast, Lifecycles
 from vimbank.ports import AccessLog, Clock, Embedded, Encoder, EncoderIdentity, MemoryStore, PreparedDraft
 
 if TYPE_CHECKING:
@@ -72,6 +77,7 @@ MAX_TOP_K: Final = 1_000
 """Most results of a search, and most items of a page."""
 MAX_QUERY_CHARS: Final = 400_000
 _UPDATE_TRIES: Final = 10
+_MOST_DAYS: Final = 36_500
 _SUMMARIES_COMPARED: Final = 100
 
 
@@ -166,6 +172,7 @@ class MemoryService:
         indexes: Follower,
         make_searcher: Callable[[Encoder], Searcher],
         limits: Limits,
+        lifecycles: Lifecycles,
         clock: Clock,
         recalls_flush_s: float,
         recalls_fold_s: float,
@@ -177,6 +184,7 @@ class MemoryService:
         self._indexes = indexes
         self._make_searcher = make_searcher
         self._limits = limits
+        self._lifecycles = lifecycles
         self._clock = clock
         self._remotes = remotes
         self._recalls = RecallBuffer(log, flush_s=recalls_flush_s, fold=self._fold_log, fold_s=recalls_fold_s)
@@ -372,6 +380,79 @@ class MemoryService:
             self._indexes.drop(Partition(scope.tenant, scope.user_id, bank))
         self._announce()
         return deleted
+
+    # -- archive and suppress --
+
+    def archive(self, tenant: str, id: str, *, expected_revision: int | None = None, actor: str = "api") -> Memory:
+        """Take an active memory out of every search, with its segments or steps, until it is restored.
+
+        What is archived is deleted when the grace of its bank is over, unless it is pinned. Doing it again changes
+        nothing. Raises NotFound; InvalidInput; Conflict where it is suppressed or superseded, or at another revision.
+        """
+        return self._move(tenant, id, MemoryState.ARCHIVED, (), expected_revision, actor)
+
+    def restore(self, tenant: str, id: str, *, expected_revision: int | None = None, actor: str = "api") -> Memory:
+        """Bring a memory back from the archive, or one that was superseded; it ages anew. Raises as ``archive``."""
+        sources = (MemoryState.ARCHIVED, MemoryState.SUPERSEDED)
+        return self._move(tenant, id, MemoryState.ACTIVE, sources, expected_revision, actor)
+
+    def suppress(self, tenant: str, id: str, *, expected_revision: int | None = None, actor: str = "api") -> Memory:
+        """Take an active memory out of every search, and leave it so: no job touches it. Raises as ``archive``."""
+        return self._move(tenant, id, MemoryState.SUPPRESSED, (), expected_revision, actor)
+
+    def unsuppress(self, tenant: str, id: str, *, expected_revision: int | None = None, actor: str = "api") -> Memory:
+        """Undo ``suppress``; from now on the memory ages anew."""
+        return self._move(tenant, id, MemoryState.ACTIVE, (MemoryState.SUPPRESSED,), expected_revision, actor)
+
+    def _move(
+        self,
+        tenant: str,
+        id: str,
+        to: MemoryState,
+        sources: Sequence[MemoryState],
+        expected_revision: int | None,
+        actor: str,
+    ) -> Memory:
+        _check_ids(tenant=tenant, id=id)
+        change = StateChange(id=id, to=to, sources=sources, expected_revision=expected_revision)
+        (result,) = self.change_states(tenant, [change], actor=actor)
+        if isinstance(result, VimbankError):
+            raise _not_found(id) if isinstance(result, NotFound) else result
+        return self.get(tenant, id)
+
+    def change_states(
+        self, tenant: str, changes: Sequence[StateChange], *, actor: str
+    ) -> list[StateResult | VimbankError]:
+        """Move memories between states in one transaction; one result a change, in order (``MemoryStore``)."""
+        results = self._store.change_states(changes, tenant=tenant, actor=actor, now=self._clock())
+        if any(isinstance(each, StateResult) and each.moved for each in results):
+            self._announce()
+        return [_outcome(each) for each in results]
+
+    @property
+    def lifecycles(self) -> Lifecycles:
+        """How the memories of each bank live and go."""
+        return self._lifecycles
+
+    def forecast(
+        self, tenant: str, user_id: str, *, bank: str | None = None, days: float = 30.0, limit: int = 100
+    ) -> Forecast:
+        """What of a user's memories goes within so many days, when and why, by the rule of the jobs themselves.
+
+        Args:    bank: only this one; None: all.  days: in [0, 36500].  limit: how many are told in full, the first to
+                 go first; all are counted.
+        Raises:  InvalidInput.
+        """
+        _check_ids(tenant=tenant, user_id=user_id, bank=bank)
+        if not 0 <= days <= _MOST_DAYS:
+            raise InvalidInput.of("days", f"must be between 0 and {_MOST_DAYS}")
+        if not 1 <= limit <= MAX_TOP_K:
+            raise InvalidInput.of("limit", f"must be between 1 and {MAX_TOP_K}")
+        if bank is not None and bank not in self._limits.banks:
+            raise InvalidInput.of("bank", f"must be one of {', '.join(sorted(self._limits.banks))}")
+        now = self._clock()
+        partitions = [Partition(tenant, user_id, each) for each in sorted(self._limits.banks) if bank in (None, each)]
+        return self._lifecycles.forecast(partitions, now=now, until=now + timedelta(days=days), limit=limit)
 
     # -- recall --
 
@@ -719,6 +800,12 @@ class MemoryService:
 
 def _result(value: AddResult | Exception) -> AddResult | VimbankError:
     if isinstance(value, AddResult | VimbankError):
+        return value
+    raise value
+
+
+def _outcome(value: StateResult | Exception) -> StateResult | VimbankError:
+    if isinstance(value, StateResult | VimbankError):
         return value
     raise value
 

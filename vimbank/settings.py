@@ -21,6 +21,7 @@ __all__ = [
     "IndexSettings",
     "IngestSettings",
     "JobSettings",
+    "LifecycleSettings",
     "LlmSettings",
     "LogSettings",
     "RedisSettings",
@@ -125,6 +126,12 @@ class JobSettings(_Room):
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
     compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
     check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
+    forget_every_s: float = Field(86_400.0, gt=0, description="How often what has faded is archived, seconds.")
+    expire_every_s: float = Field(86_400.0, gt=0, description="How often what has expired is archived, seconds.")
+    prune_every_s: float = Field(86_400.0, gt=0, description="How often what was archived long ago goes, seconds.")
+    max_share: float = Field(
+        0.2, ge=0, le=1, description="Share of all memories that forget or prune may take at once; above, it stops."
+    )
     summarise_every_s: float = Field(86_400.0, gt=0, description="How often summaries are brought up to date, seconds.")
     portrait_every_s: float = Field(86_400.0, gt=0, description="How often portraits are brought up to date, seconds.")
 
@@ -154,6 +161,24 @@ class IngestSettings(_Room):
     max_batch: int = Field(1_000, ge=1, description="Most items of one batch.")
 
 
+class LifecycleSettings(_Room):
+    """Overrides of how one bank's memories live and go; unset fields keep the built-in policy."""
+
+    forgets: bool | None = Field(None, description="Archive what fades, and delete it after the grace.")
+    curve: Literal["exponential", "ilstma", "fsrs"] | None = Field(None, description="How memories fade.")
+    tau_days: float | None = Field(None, gt=0, description="Unit scale of the exponential curve, days.")
+    floor: float | None = Field(
+        None, ge=0, le=1, description="Retention at which a memory is archived; unset: the curve's own."
+    )
+    minimum_age_days: float | None = Field(None, ge=0, description="No younger memory is archived, days.")
+    grace_days: float | None = Field(None, ge=0, description="How long what is archived can be restored, days.")
+    capacity: int | None = Field(None, ge=1, description="Most active memories of one user; unset: any number.")
+    importance_stretch: float | None = Field(
+        None, ge=1, description="How many times as long the most important memory lasts."
+    )
+    max_strength: float | None = Field(None, ge=1, description="Where strength stops growing.")
+
+
 class BankSettings(_Room):
     """Overrides of one bank's policy; unset fields keep the built-in policy."""
 
@@ -173,6 +198,7 @@ class BankSettings(_Room):
     failure_weight: float | None = Field(None, ge=0, le=1, description="How much a failed task run loses.")
     group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
     rerank: int | None = Field(None, ge=0, le=1_000, description="How many are reranked by MaxSim; 0: none.")
+    lifecycle: LifecycleSettings = Field(LifecycleSettings(), description="How its memories live and go.")
 
 
 class ApiKey(_Room):

@@ -13,6 +13,7 @@ from vimbank.api.routes import (
     feedback,
     health,
     jobs,
+    lifecycle,
     memories,
     portability,
     search,
@@ -37,7 +38,21 @@ Errors are problem details (RFC 9457); unknown fields are refused. Times are ISO
 """
 
 # Routers are tried in this order, at a cost each: what is called most stands first.
-_ROUTES = (search, memories, documents, sessions, tasks, feedback, summaries, stats, jobs, users, portability, health)
+_ROUTES = (
+    search,
+    memories,
+    documents,
+    sessions,
+    tasks,
+    feedback,
+    lifecycle,
+    summaries,
+    stats,
+    jobs,
+    users,
+    portability,
+    health,
+)
 
 
 def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> FastAPI:

@@ -14,14 +14,16 @@ from pydantic.fields import FieldInfo
 from vimbank.cli.command import Call, command
 from vimbank.cli.render import table
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.lifecycle import DEFAULT_LIFECYCLES, LifecyclePolicy
 from vimbank.domain.records import plain
-from vimbank.settings import BankSettings, Settings, variable_name
+from vimbank.settings import BankSettings, LifecycleSettings, Settings, variable_name
 
 __all__ = ["SettingRow", "bank_rows", "config", "markdown_tables", "setting_rows"]
 
 MASK: Final = "********"
 _URL_PASSWORD: Final = re.compile(r"(://[^/@:]*:)[^@]*@")
 _BANKS_FIELD: Final = "banks"
+_LIFECYCLE_FIELD: Final = "lifecycle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,20 @@ def bank_rows(settings: Settings) -> list[SettingRow]:
 
 
 def _policy_rows(bank: str, overrides: BankSettings) -> Iterator[SettingRow]:
-    builtin = DEFAULT_POLICIES.get(bank, BankPolicy())
-    for name, info in BankSettings.model_fields.items():
+    yield from _override_rows((_BANKS_FIELD, bank), overrides, DEFAULT_POLICIES.get(bank, BankPolicy()))
+    builtin = DEFAULT_LIFECYCLES.get(bank, LifecyclePolicy())
+    yield from _override_rows((_BANKS_FIELD, bank, _LIFECYCLE_FIELD), overrides.lifecycle, builtin)
+
+
+def _override_rows(
+    path: tuple[str, ...], overrides: BaseModel, builtin: BankPolicy | LifecyclePolicy
+) -> Iterator[SettingRow]:
+    for name, info in type(overrides).model_fields.items():
+        if name == _LIFECYCLE_FIELD:
+            continue
         given, default = getattr(overrides, name), getattr(builtin, name)
         value = default if given is None else given
-        yield SettingRow(
-            variable_name(_BANKS_FIELD, bank, name), value, default, info.description or "", _choices(info)
-        )
+        yield SettingRow(variable_name(*path, name), value, default, info.description or "", _choices(info))
 
 
 def _rows(path: tuple[str, ...], model: BaseModel, defaults: BaseModel) -> Iterator[SettingRow]:
@@ -102,6 +111,10 @@ def markdown_tables(settings: Settings) -> str:
         values = (_markdown_value(plain(getattr(DEFAULT_POLICIES[bank], each.name))) for bank in banks)
         description = BankSettings.model_fields[each.name].description
         lines.append(f"| `{each.name.upper()}` | {' | '.join(values)} | {description} |")
+    for part in fields(LifecyclePolicy):
+        values = (_markdown_value(plain(getattr(DEFAULT_LIFECYCLES[bank], part.name))) for bank in banks)
+        description = LifecycleSettings.model_fields[part.name].description
+        lines.append(f"| `{_LIFECYCLE_FIELD.upper()}__{part.name.upper()}` | {' | '.join(values)} | {description} |")
     return "\n".join(lines)
 
 

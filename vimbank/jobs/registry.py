@@ -11,8 +11,13 @@ from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snap
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.derive import PARAMS as DERIVE_PARAMS
 from vimbank.jobs.derive import validate as validate_derive
+from vimbank.jobs.expire import expire
+from vimbank.jobs.forget import forget
+from vimbank.jobs.forgetting import PARAMS as FORGETTING_PARAMS
+from vimbank.jobs.forgetting import validate as validate_forgetting
 from vimbank.jobs.params import none as no_params
 from vimbank.jobs.portrait import portrait
+from vimbank.jobs.prune import prune
 from vimbank.jobs.summarise import summarise
 
 __all__ = ["JOBS", "JobSpec", "spec_of"]
@@ -94,6 +99,30 @@ _ALL: Final = (
             "by": "who asked, for the receipt",
         },
         time_limit_s=86_400.0,
+    ),
+    JobSpec(
+        name="forget",
+        queue="lifecycle",
+        run=forget,
+        description="Archive what has faded, or is over its bank's capacity.",
+        validate=validate_forgetting,
+        params=FORGETTING_PARAMS,
+    ),
+    JobSpec(
+        name="expire",
+        queue="lifecycle",
+        run=expire,
+        description="Archive what has expired.",
+        validate=validate_forgetting,
+        params=FORGETTING_PARAMS,
+    ),
+    JobSpec(
+        name="prune",
+        queue="lifecycle",
+        run=prune,
+        description="Delete what was archived longer ago than its bank's grace.",
+        validate=validate_forgetting,
+        params=FORGETTING_PARAMS,
     ),
     JobSpec(
         name="reinforce",

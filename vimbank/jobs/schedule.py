@@ -16,6 +16,9 @@ def schedules(
     compact_every_s: float,
     check_every_s: float,
     reinforce_every_s: float,
+    forget_every_s: float = 86_400.0,
+    expire_every_s: float = 86_400.0,
+    prune_every_s: float = 86_400.0,
     summarise_every_s: float = 86_400.0,
     portrait_every_s: float = 86_400.0,
 ) -> Sequence[Schedule]:
@@ -26,6 +29,9 @@ def schedules(
         "compact": compact_every_s,
         "check": check_every_s,
         "reinforce": reinforce_every_s,
+        "forget": forget_every_s,
+        "expire": expire_every_s,
+        "prune": prune_every_s,
         "summarise": summarise_every_s,
         "portrait": portrait_every_s,
     }

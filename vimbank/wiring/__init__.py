@@ -9,7 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from vimbank.curves.catalogue import open_curve
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.lifecycle import DEFAULT_LIFECYCLES, LifecyclePolicy
 from vimbank.domain.models import Partition
 from vimbank.domain.text import ANALYZER_VERSION, analyze
 from vimbank.encoders.cached import CachedEncoder
@@ -31,6 +33,7 @@ from vimbank.indexes.partition import LocalPartition
 from vimbank.indexes.sparse.postings import PostingsIndex
 from vimbank.indexes.sparse.rank_bm25 import RankBM25Index
 from vimbank.ingestion.prepare import Limits
+from vimbank.lifecycle.planning import Lifecycles
 from vimbank.ports import Clock, DenseIndex, Encoder, EncoderIdentity, Notices, SparseIndex, TokenEncoder
 from vimbank.retrieval.pipeline import Pipeline
 from vimbank.retrieval.rerank import MaxSimReranker
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MemoryService",
     "bank_policies",
+    "lifecycle_policies",
     "open_cluster",
     "open_encoder",
     "open_folder",
@@ -129,6 +133,12 @@ def open_service(
         indexes=indexes,
         make_searcher=make_searcher,
         limits=_limits(settings, policies),
+        lifecycles=Lifecycles(
+            store,
+            lifecycle_policies(settings.banks),
+            lambda policy: open_curve(policy.curve, tau_days=policy.tau_days, max_strength=policy.max_strength),
+            max_share=settings.jobs.max_share,
+        ),
         clock=clock,
         recalls_flush_s=settings.store.recalls_flush_s,
         recalls_fold_s=settings.store.recalls_fold_s,
@@ -146,7 +156,17 @@ def bank_policies(overrides: Mapping[str, BankSettings]) -> dict[str, BankPolicy
     """The built-in banks and those that settings declare, each with its overrides."""
     policies = dict(DEFAULT_POLICIES)
     for name, changes in overrides.items():
-        policies[name] = replace(policies.get(name, BankPolicy()), **changes.model_dump(exclude_none=True))
+        given = changes.model_dump(exclude_none=True, exclude={"lifecycle"})
+        policies[name] = replace(policies.get(name, BankPolicy()), **given)
+    return policies
+
+
+def lifecycle_policies(overrides: Mapping[str, BankSettings]) -> dict[str, LifecyclePolicy]:
+    """How the memories of each bank live and go: the built-in policies under what the settings say."""
+    policies = dict(DEFAULT_LIFECYCLES)
+    for name, changes in overrides.items():
+        given = changes.lifecycle.model_dump(exclude_none=True)
+        policies[name] = replace(policies.get(name, LifecyclePolicy()), **given)
     return policies
 
 

@@ -39,6 +39,9 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         compact_every_s=jobs.compact_every_s,
         check_every_s=jobs.check_every_s,
         reinforce_every_s=settings.store.recalls_fold_s,
+        forget_every_s=jobs.forget_every_s,
+        expire_every_s=jobs.expire_every_s,
+        prune_every_s=jobs.prune_every_s,
         summarise_every_s=jobs.summarise_every_s,
         portrait_every_s=jobs.portrait_every_s,
     )

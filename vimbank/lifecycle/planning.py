@@ -1,0 +1,190 @@
+"""What of a partition goes, when and why: read from the store, decided by ``domain.lifecycle``."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+
+from vimbank.domain.curves import Curve
+from vimbank.domain.lifecycle import (
+    DEFAULT_MAX_SHARE,
+    Departures,
+    LifeColumns,
+    LifecyclePolicy,
+    Reason,
+    departures,
+    forecast,
+    retained,
+    tally,
+)
+from vimbank.domain.models import FloatArray, IntArray, MemoryState, Partition
+from vimbank.domain.times import from_micros, to_seconds
+from vimbank.domain.units import Units, heads, units
+from vimbank.ports import Lives, MemoryStore
+
+__all__ = ["TARGETS", "Forecast", "Leaving", "Lifecycles", "Plan", "forecast_record"]
+
+TARGETS: Final[Mapping[Reason, MemoryState]] = {
+    Reason.EXPIRED: MemoryState.ARCHIVED,
+    Reason.FORGOTTEN: MemoryState.ARCHIVED,
+    Reason.CAPACITY: MemoryState.ARCHIVED,
+    Reason.GRACE: MemoryState.DELETED,
+}
+"""Where each goes. Also what has expired is archived first, so that only one job deletes, and only after the grace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """One memory that goes, with its parts: to which state, when and why, and its retention now, in [0, 1]."""
+
+    partition: Partition
+    id: str
+    to: MemoryState
+    at: datetime
+    reason: Reason
+    retention: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What goes until then: how many, for which reasons, and the first to go in order of time."""
+
+    until: datetime
+    total: int
+    memories: int
+    reasons: Mapping[Reason, int]
+    items: Sequence[Leaving]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """When each memory of a partition goes, decided at ``revision`` of the store. A document or task run is one.
+
+    ``ids`` (m,) in the order of the departures; ``retention`` (m,) in [0, 1], as of the plan's now.
+    """
+
+    partition: Partition
+    revision: int
+    ids: Sequence[str]
+    leaving: Departures
+    retention: FloatArray
+
+    @property
+    def memories(self) -> int:
+        """How many were looked at, active and archived."""
+        return len(self.ids)
+
+    def counts(self, until: float) -> Mapping[Reason, int]:
+        """How many go until then (epoch seconds), by reason."""
+        return tally(self.leaving, until=until)
+
+    def rows(self, until: float) -> IntArray:
+        """Which go until then (epoch seconds), the first to go first."""
+        return forecast(self.leaving, until=until)
+
+    def items(self, rows: IntArray) -> Iterator[Leaving]:
+        """These, told in full."""
+        for row in rows.tolist():
+            reason = self.leaving.reason(row)
+            assert reason is not None
+            at = from_micros(round(self.leaving.at[row] * 1e6))
+            yield Leaving(self.partition, self.ids[row], TARGETS[reason], at, reason, float(self.retention[row]))
+
+
+class Lifecycles:
+    """How the memories of each bank live and go.
+
+    Args:    policies: by bank; a bank that is not named has ``LifecyclePolicy()``.
+             make_curve: the curve that a policy names.  max_share: what one run may take at most, in [0, 1].
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        policies: Mapping[str, LifecyclePolicy],
+        make_curve: Callable[[LifecyclePolicy], Curve],
+        *,
+        max_share: float = DEFAULT_MAX_SHARE,
+    ) -> None:
+        self._store = store
+        self._policies = policies
+        self._make_curve = make_curve
+        self._curves = {bank: make_curve(policy) for bank, policy in policies.items()}
+        self.max_share: Final = max_share
+
+    def partitions(self, tenant: str | None = None) -> list[Partition]:
+        """All that hold an active or an archived memory, sorted."""
+        states = (MemoryState.ACTIVE, MemoryState.ARCHIVED)
+        return sorted({each for state in states for each in self._store.partitions(tenant, state=state)})
+
+    def plan(self, partition: Partition, *, now: datetime) -> Plan:
+        """What of a partition goes when; changes nothing, not even a time of access (case 101)."""
+        lives = self._store.lives(partition)
+        made = _units(lives)
+        policy = self._policies.get(partition.bank, LifecyclePolicy())
+        curve = self._curves.get(partition.bank) or self._make_curve(policy)
+        instant = to_seconds(now)
+        # An archived memory has left already for having expired; there its grace alone counts.
+        columns = _active_expiry(made.columns)
+        return Plan(
+            partition,
+            lives.revision,
+            [lives.ids[row] for row in made.rows.tolist()],
+            departures(columns, policy, curve, now=instant),
+            retained(columns, policy, curve, now=instant),
+        )
+
+    def forecast(self, partitions: Sequence[Partition], *, now: datetime, until: datetime, limit: int) -> Forecast:
+        """What goes until then if nothing happens to it, and the ``limit`` that go first. The rule is that of a run."""
+        plans = [self.plan(partition, now=now) for partition in partitions]
+        end = to_seconds(until)
+        reasons: Counter[Reason] = Counter()
+        items: list[Leaving] = []
+        for plan in plans:
+            reasons.update(plan.counts(end))
+            items += plan.items(plan.rows(end)[:limit])
+        items.sort(key=lambda each: (each.at, each.partition, each.id))
+        return Forecast(until, reasons.total(), sum(plan.memories for plan in plans), dict(reasons), items[:limit])
+
+
+def forecast_record(value: Forecast) -> dict[str, Any]:
+    """A forecast as every entry point tells it."""
+    return {
+        "until": value.until,
+        "total": value.total,
+        "memories": value.memories,
+        "reasons": {reason.value: count for reason, count in sorted(value.reasons.items())},
+        "items": [
+            {
+                "id": each.id,
+                "bank": each.partition.bank,
+                "at": each.at,
+                "reason": each.reason.value,
+                "to": each.to.value,
+                "retention": each.retention,
+            }
+            for each in value.items
+        ],
+    }
+
+
+def _units(lives: Lives) -> Units:
+    return units(
+        heads(lives.ids, lives.parents, lives.archived, lives.expires_at),
+        archived=lives.archived,
+        created_at=lives.created_at,
+        updated_at=lives.updated_at,
+        recalled_at=lives.recalled_at,
+        expires_at=lives.expires_at,
+        importance=lives.importance,
+        pinned=lives.pinned,
+        strength=lives.strength,
+    )
+
+
+def _active_expiry(columns: LifeColumns) -> LifeColumns:
+    active = np.isnan(columns.archived_at)
+    return replace(columns, expires_at=np.where(active, columns.expires_at, np.nan))
