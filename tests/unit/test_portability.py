@@ -168,6 +168,29 @@ def test_case_116_bad_lines_are_named_by_number_and_the_rest_goes_in(here: Memor
     assert there.check().ok
 
 
+@pytest.mark.parametrize(
+    "past",
+    [
+        {"event": "state"},
+        {"event": "state", "before": {"state": "nowhere"}},
+        {"event": "update", "before": {"state": "active"}},
+        {"event": "update", "before": {"id": "m", "metadata": "no JSON"}},
+        {"event": "update", "before": {"password": "x"}},
+        {"event": "add", "changes": {"pinned": 7}},
+    ],
+)
+def test_a_forged_past_is_refused_and_not_met_later(
+    here: MemoryService, there: MemoryService, past: dict[str, Any], clock: SettableClock
+) -> None:
+    here.add(MemoryDraft(tenant="default", user_id="ana", bank="dialog", text="memory", id="m"))
+    lines = out(here)
+    value = json.loads(lines[1])
+    value["past"].append({**value["past"][0], **past, "at": "2026-02-01T00:00:00Z"})
+    report = into(there, [lines[0], json.dumps(value).encode() + b"\n"])
+    assert (report.added, report.bad[0].line) == (0, 2)
+    assert found(there, "memory", as_of=HALF_AN_HOUR_LATER) == []
+
+
 def test_another_content_under_the_id_is_a_conflict(here: MemoryService, there: MemoryService) -> None:
     here.add(MemoryDraft(tenant="default", user_id="ana", bank="dialog", text="mine", id="m", idempotency_key="k1"))
     here.add(MemoryDraft(tenant="default", user_id="ana", bank="dialog", text="other", id="n", idempotency_key="k2"))

@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, Final
 
 import orjson
@@ -23,6 +24,7 @@ from vimbank.store.rows import (
     load_vector,
     memory_from_row,
     memory_row,
+    record_from_row,
 )
 from vimbank.store.sql import SqlStore
 from vimbank.store.sql_rows import SqlRows
@@ -284,21 +286,18 @@ def _check(entry: Archived) -> None:
         except (ValueError, struct.error) as exc:
             raise InvalidInput.of("tokens", "are not token vectors") from exc
     for place, past in enumerate(entry.past):
-        if past.before is not None:
-            _check_before(entry, past, f"past.{place}.before")
+        _check_past(entry, past, f"past.{place}")
 
 
-def _check_before(entry: Archived, past: Past, field: str) -> None:
+def _check_past(entry: Archived, past: Past, field: str) -> None:
+    """What cannot be read back would fail a search of the past, long after the import."""
     columns = _before_columns(entry, past, 0, 0)
-    assert columns is not None
-    whole = "id" in columns
-    if not set(columns) <= _COLUMNS or not (whole or past.event is Event.STATE):
-        raise InvalidInput.of(field, "has other fields than a memory")
+    if columns is not None and not set(columns) <= _COLUMNS:
+        raise InvalidInput.of(f"{field}.before", "has other fields than a memory")
     try:
-        if whole:
-            memory_from_row([(columns | {"text": past.old_text or ""})[column.name] for column in MEMORY_COLUMNS])
+        record_from_row(SimpleNamespace(**_record_columns(entry, past, 0, 0, 0, 1)), 1)
     except (ValueError, TypeError, KeyError, OverflowError) as exc:
-        raise InvalidInput.of(field, "is no memory") from exc
+        raise InvalidInput.of(f"{field}.before", "is not what the store writes for this event") from exc
 
 
 def _name(past: Past) -> tuple[Any, ...]:
