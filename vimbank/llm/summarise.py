@@ -17,15 +17,16 @@ from vimbank.ports import ChatMessage, ChatModel, Encoder
 __all__ = ["ChatWriter"]
 
 _PROMPTS: Final = Path(__file__).parent / "prompts"
+# No bounds on the texts: not every server knows them, and some refuse a schema for that. What is blank is refused here.
 _SUMMARY: Final[Mapping[str, Any]] = {
     "type": "object",
-    "properties": {"summary": {"type": "string", "minLength": 1}},
+    "properties": {"summary": {"type": "string"}},
     "required": ["summary"],
     "additionalProperties": False,
 }
 _UPDATE: Final[Mapping[str, Any]] = {
     "type": "object",
-    "properties": {"overlap": {"type": "string"}, "summary": {"type": "string", "minLength": 1}},
+    "properties": {"overlap": {"type": "string"}, "summary": {"type": "string"}},
     "required": ["overlap", "summary"],
     "additionalProperties": False,
 }
