@@ -26,6 +26,8 @@ PARAMS: Final[Mapping[str, str]] = {
 
 _BATCH: Final = 500
 """Memories in one transaction, and between two looks for a cancellation."""
+_KEPT: Final = 200_000
+"""Memories whose plans are kept between the look and the move, at about 200 bytes each; beyond, it looks again."""
 _SHOWN: Final = 100
 """Partitions and ids that a report names; the rest is counted."""
 
@@ -56,6 +58,8 @@ class _Survey:
     reasons: Counter[Reason] = field(default_factory=Counter)
     due: list[tuple[Partition, Mapping[Reason, int]]] = field(default_factory=list)
     sample: list[Mapping[str, Any]] = field(default_factory=list)
+    plans: dict[Partition, Plan] = field(default_factory=dict)
+    kept: int = 0
 
 
 def take(context: JobContext, params: Mapping[str, Any], reasons: Sequence[Reason]) -> Mapping[str, Any]:
@@ -72,7 +76,7 @@ def take(context: JobContext, params: Mapping[str, Any], reasons: Sequence[Reaso
     moved, skipped = Counter[Reason](), 0
     if not dry_run and not guard.stops:
         for partition, _counts in survey.due:
-            plan = lifecycles.plan(partition, now=now)
+            plan = survey.plans.pop(partition, None) or lifecycles.plan(partition, now=now)
             for rows in _batches(_due(plan, reasons, to_seconds(now))):
                 refused = _move(context, plan, rows)
                 skipped += len(refused)
@@ -107,6 +111,9 @@ def _survey(context: JobContext, params: Mapping[str, Any], reasons: Sequence[Re
         if counts:
             survey.reasons.update(counts)
             survey.due.append((partition, counts))
+            if survey.kept + plan.memories <= _KEPT:
+                survey.kept += plan.memories
+                survey.plans[partition] = plan
             rows = _due(plan, reasons, to_seconds(now))[: _SHOWN - len(survey.sample)]
             survey.sample += [
                 {"id": each.id, "reason": each.reason.value, "retention": round(each.retention, 4)}

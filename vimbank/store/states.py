@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from vimbank.domain.models import UNSET, Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult
+from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult, Unset
 from vimbank.errors import Conflict, InvalidInput, NotFound
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, delete_memories, differences
 
@@ -61,12 +61,12 @@ def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, no
 
 def _stands(memory: Memory, change: StateChange) -> bool:
     """Whether the memory is what the change would make of it."""
-    return memory.state is change.to and _after(memory, change) == memory
+    named = (change.superseded_by, _valid_to(memory, change))
+    return memory.state is change.to and (memory.superseded_by, memory.valid_to) == named
 
 
-def _after(memory: Memory, change: StateChange) -> Memory:
-    valid_to = memory.valid_to if change.valid_to is UNSET else change.valid_to
-    return replace(memory, state=change.to, superseded_by=change.superseded_by, valid_to=valid_to)  # type: ignore[arg-type]
+def _valid_to(memory: Memory, change: StateChange) -> datetime | None:
+    return memory.valid_to if isinstance(change.valid_to, Unset) else change.valid_to
 
 
 def _check_successor(rows: Rows, memory: Memory, change: StateChange) -> None:
@@ -93,10 +93,19 @@ def _parts(rows: Rows, memory: Memory) -> Iterator[Memory]:
 
 def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetime) -> Memory:
     # The content hash stays: it stands for what the author said, and a repeated add has to find it.
-    new = replace(_after(old, change), revision=rows.take_revision(), updated_at=now)
+    recalled_at = old.last_recalled_at
     if change.to is MemoryState.ACTIVE:
         # Its clock starts again, or the next run would send it back to where it came from.
-        new = replace(new, last_recalled_at=now if old.last_recalled_at is None else max(now, old.last_recalled_at))
+        recalled_at = now if recalled_at is None else max(now, recalled_at)
+    new = replace(
+        old,
+        state=change.to,
+        superseded_by=change.superseded_by,
+        valid_to=_valid_to(old, change),
+        last_recalled_at=recalled_at,
+        updated_at=now,
+        revision=rows.take_revision(),
+    )
     rows.move(new)
     entry = HistoryEntry(old.id, new.revision, now, Event.STATE, actor, None, None, differences(old, new))
     rows.record(Record(entry, old.partition, undo={name: getattr(old, name) for name in STATE_FIELDS}))
