@@ -148,6 +148,7 @@ def test_the_archived_are_deleted_after_their_grace() -> None:
 def test_what_is_forgotten_is_archived_first() -> None:
     """Promise 5: forgetting never destroys by surprise."""
     assert {reason for reason, state in TARGETS.items() if state is MemoryState.ARCHIVED} == {
+        Reason.EXPIRED,
         Reason.FORGOTTEN,
         Reason.CAPACITY,
     }

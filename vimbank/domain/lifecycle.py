@@ -65,12 +65,12 @@ class Reason(StrEnum):
 
 
 TARGETS: Final[Mapping[Reason, MemoryState]] = {
-    Reason.EXPIRED: MemoryState.DELETED,
+    Reason.EXPIRED: MemoryState.ARCHIVED,
     Reason.FORGOTTEN: MemoryState.ARCHIVED,
     Reason.CAPACITY: MemoryState.ARCHIVED,
     Reason.GRACE: MemoryState.DELETED,
 }
-"""The state it leaves for: nothing that forgetting takes is deleted at once."""
+"""The state it leaves for: nothing is deleted at once, only after its grace, also what has expired."""
 
 _REASONS: Final = tuple(Reason)
 _CODES: Final = {reason: code for code, reason in enumerate(_REASONS)}

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from vimbank.domain.lifecycle import Reason, share_guard
+from vimbank.domain.lifecycle import TARGETS, Reason, share_guard
 from vimbank.domain.models import IntArray, Partition, StateChange
 from vimbank.domain.sanitize import clean_id
 from vimbank.domain.times import to_seconds
 from vimbank.errors import InvalidInput
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.params import only
-from vimbank.lifecycle.planning import TARGETS, Plan
+from vimbank.lifecycle.planning import Plan
 
 __all__ = ["PARAMS", "take", "validate"]
 

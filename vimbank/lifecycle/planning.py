@@ -11,6 +11,7 @@ import numpy as np
 from vimbank.domain.curves import Curve
 from vimbank.domain.lifecycle import (
     DEFAULT_MAX_SHARE,
+    TARGETS,
     Departures,
     LifeColumns,
     LifecyclePolicy,
@@ -25,15 +26,7 @@ from vimbank.domain.times import from_micros, to_seconds
 from vimbank.domain.units import Units, heads, units
 from vimbank.ports import Lives, MemoryStore
 
-__all__ = ["TARGETS", "Forecast", "Leaving", "Lifecycles", "Plan", "forecast_record"]
-
-TARGETS: Final[Mapping[Reason, MemoryState]] = {
-    Reason.EXPIRED: MemoryState.ARCHIVED,
-    Reason.FORGOTTEN: MemoryState.ARCHIVED,
-    Reason.CAPACITY: MemoryState.ARCHIVED,
-    Reason.GRACE: MemoryState.DELETED,
-}
-"""Where each goes. Also what has expired is archived first, so that only one job deletes, and only after the grace."""
+__all__ = ["Forecast", "Leaving", "Lifecycles", "Plan", "forecast_record"]
 
 
 @dataclass(frozen=True, slots=True)
