@@ -79,7 +79,15 @@ def open_jobs(
         StoredQueue() if queue is None else queue,
         lease_s=lease_s,
         schedules=schedules(
-            follow_every_s=5, snapshot_every_s=300, compact_every_s=3_600, check_every_s=86_400, reinforce_every_s=60
+            follow_every_s=5,
+            snapshot_every_s=300,
+            compact_every_s=3_600,
+            check_every_s=86_400,
+            reinforce_every_s=60,
+            forget_every_s=86_400,
+            prune_every_s=86_400,
+            summarise_every_s=86_400,
+            portrait_every_s=86_400,
         ),
     )
 

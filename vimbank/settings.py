@@ -126,14 +126,22 @@ class JobSettings(_Room):
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
     compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
     check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
-    forget_every_s: float = Field(86_400.0, gt=0, description="How often what has faded is archived, seconds.")
+    forget_every_s: float | None = Field(
+        None, gt=0, description="How often what has faded is archived, seconds; unset: when asked."
+    )
     expire_every_s: float = Field(86_400.0, gt=0, description="How often what has expired is archived, seconds.")
-    prune_every_s: float = Field(86_400.0, gt=0, description="How often what was archived long ago goes, seconds.")
+    prune_every_s: float | None = Field(
+        None, gt=0, description="How often what was archived long ago goes, seconds; unset: when asked."
+    )
     max_share: float = Field(
         0.2, ge=0, le=1, description="Share of all memories that forget or prune may take at once; above, it stops."
     )
-    summarise_every_s: float = Field(86_400.0, gt=0, description="How often summaries are brought up to date, seconds.")
-    portrait_every_s: float = Field(86_400.0, gt=0, description="How often portraits are brought up to date, seconds.")
+    summarise_every_s: float | None = Field(
+        None, gt=0, description="How often summaries are brought up to date, seconds; unset: when asked."
+    )
+    portrait_every_s: float | None = Field(
+        None, gt=0, description="How often portraits are brought up to date, seconds; unset: when asked."
+    )
 
 
 class LlmSettings(_Room):
