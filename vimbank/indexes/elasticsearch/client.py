@@ -174,6 +174,20 @@ class ElasticsearchClient:
                 raise _of_answer(each["status"], each, private=True)
         return [_whole(each) for each in answer["responses"]]
 
+    def counts(self, index: str, body: Mapping[str, Any], *, routing: str) -> list[int]:
+        """The counts of a search's one aggregation ``terms`` by filters, in their order. As ``search`` otherwise."""
+        params = {
+            "routing": routing,
+            "preference": routing,
+            "allow_partial_search_results": "false",
+            "filter_path": "timed_out,_shards.failed,aggregations.terms.buckets.doc_count",
+        }
+        answer = self.ask(
+            "POST", f"/{index}/_search", self._limited(body), params=params, patience="search", private=True
+        )
+        _whole(answer)
+        return [bucket["doc_count"] for bucket in answer.get("aggregations", {}).get("terms", {}).get("buckets", ())]
+
     def _limited(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {**body, "timeout": f"{max(1, int(1_000 * self.search_timeout_s))}ms"}
 

@@ -56,12 +56,13 @@ class ElasticsearchSparse:
     """``SparseSearch`` on Elasticsearch.
 
     A query's terms are asked for as they are, so what is found is what the in-process index finds. Scores are
-    Lucene's, divided by k1 + 1. They differ from the in-process ones by the statistics of the index, which holds all
-    partitions of a bank, and by lengths above 40 terms (docs/adr/0005).
+    Lucene's, divided by k1 + 1, with each term weighed so that its idf is that of the partition, though the index holds
+    all partitions of a bank. They differ from the in-process ones by the average length, which is the index's, and by
+    lengths above 40 terms (docs/adr/0005).
 
-    A search is two requests side by side: the hits, with the scores of the rows that the query names beside; and the
-    terms' statistics. Scores of other rows are asked for by number, unless the hits were all there are. Together they
-    may wait for ``client.search_timeout_s``.
+    A search is two rounds: the terms' frequencies in the partition and, beside it, in the index; then the hits, with
+    the scores of the rows that the query names beside. Scores of other rows are asked for by number, unless the hits
+    were all there are. Together they may wait for ``client.search_timeout_s``.
     """
 
     remote: Final = True
@@ -87,16 +88,17 @@ class ElasticsearchSparse:
         question = _Question(
             self._client, self._prefix, index, query.terms, factor=self._factor, filtered=self._most_filtered_rows
         )
-        bound = self._threads.submit(question.upper_bound)
+        later = self._threads.submit(question.frequencies_there)
         try:
-            rows = question.best(allowed, limit, also=_NO_ROWS if query.also is None else query.also)
-            upper_bound = bound.result(question.seconds_left())
+            here = question.frequencies_here()
+            upper_bound = question.weigh(here, *later.result(question.seconds_left()))
         except TimeoutError as exc:
             raise BackendUnavailable(BACKEND, "no statistics in time") from exc
         finally:
-            bound.cancel()
+            later.cancel()
+        rows = question.best(allowed, limit, also=_NO_ROWS if query.also is None else query.also)
         best = float(question.known[rows].max(initial=0.0))
-        # Two requests may see the index before and after a refresh.
+        # Requests may see the index before and after a refresh.
         return SparseLeg(np.sort(rows), question.score, best, max(upper_bound, best))
 
     def close(self) -> None:
@@ -125,6 +127,7 @@ class _Question:
         self._alias = bank_alias(prefix, index.partition.bank)
         self._key = partition_key(index.partition)
         self._numbers = index.column("number")
+        self._weights: list[float] = []
         self._seconds_left = client.search_timeout_s
         self.known: FloatArray = np.full(len(index), np.nan)
 
@@ -139,7 +142,9 @@ class _Question:
 
         Args:    also: rows whose scores are known afterwards, whether they are among the best or not.
         """
-        if limit < 1:
+        if not self._terms:
+            self.known[:] = 0.0
+        if limit < 1 or not self._terms:
             return _NO_ROWS
         clauses = self._clauses(allowed)
         if clauses is None:
@@ -208,7 +213,7 @@ class _Question:
             "query": {
                 "bool": {
                     # An inner query of its own: the filters must not count against the most clauses of one (case 57).
-                    "must": {"match": {"terms": " ".join(self._terms)}},
+                    "must": {"bool": {"should": self._weighted()}},
                     "filter": [{"term": {"partition": self._key}}, *clauses],
                 }
             },
@@ -217,6 +222,12 @@ class _Question:
             "track_total_hits": False,
         }
         return body if after is None else body | {"search_after": after}
+
+    def _weighted(self) -> list[Mapping[str, Any]]:
+        return [
+            {"term": {"terms": {"value": term, "boost": weight}}}
+            for term, weight in zip(self._terms, self._weights, strict=True)
+        ]
 
     def _body_of(self, rows: IntArray) -> dict[str, Any]:
         """Asks for the scores of these rows."""
@@ -245,8 +256,39 @@ class _Question:
 
     # -- statistics --
 
-    def upper_bound(self) -> float:
-        """The sum of the terms' idf = ln(1 + (N - n + 0.5) / (n + 0.5)), N and n as the index scores with them."""
+    def weigh(self, here: Sequence[int], there: Sequence[int], count: int) -> float:
+        """Weigh each term so that its idf becomes the partition's; the upper bound, the sum of these.
+
+        A name that is in every other memory of one user and in nobody else's tells little of that user's memories and
+        much of the index: scored by the index's idf it would outweigh what was asked for.
+
+        Args:    here, there: in how many memories of the partition and of the whole index each term is.
+                 count: memories of the whole index.
+        """
+        rows = len(self._index)
+        own = [_idf(rows, n) for n in here]
+        # The index counts memories that are deleted, too; a refresh between the requests can make it count fewer.
+        common = [_idf(max(count, n), max(n, m)) for n, m in zip(here, there, strict=True)]
+        kept = [at for at, n in enumerate(here) if n]
+        self._weights = [own[at] / common[at] for at in kept]
+        self._terms = [self._terms[at] for at in kept]
+        return sum(own)
+
+    def frequencies_here(self) -> Sequence[int]:
+        """In how many memories of the partition each term is."""
+        body = {
+            "size": 0,
+            "query": {"term": {"partition": self._key}},
+            "aggs": {"terms": {"filters": {"filters": [{"term": {"terms": term}} for term in self._terms]}}},
+            "track_total_hits": False,
+        }
+        started = time.monotonic()
+        buckets = self._client.counts(self._alias, body, routing=self._key)
+        self._seconds_left -= time.monotonic() - started
+        return buckets
+
+    def frequencies_there(self) -> tuple[Sequence[int], int]:
+        """In how many memories of the index each term is, and how many have terms, as the index scores with them."""
         body = {
             "doc": {"terms": " ".join(self._terms)},
             "fields": ["terms"],
@@ -260,8 +302,12 @@ class _Question:
         answer = self._client.ask("POST", path, body, params=params, patience="search", private=True)
         found = answer.get("term_vectors", {}).get("terms", {})
         count = found.get("field_statistics", {}).get("doc_count", 0)
-        frequencies = [found.get("terms", {}).get(term, {}).get("doc_freq", 0) for term in self._terms]
-        return sum(log1p((count - n + 0.5) / (n + 0.5)) for n in frequencies)
+        return [found.get("terms", {}).get(term, {}).get("doc_freq", 0) for term in self._terms], count
+
+
+def _idf(count: int, n: int) -> float:
+    """ln(1 + (N - n + 0.5) / (n + 0.5)), Lucene's; > 0 as n is at most N."""
+    return log1p((max(count, n) - n + 0.5) / (n + 0.5))
 
 
 def _sort_values(hits: Hits) -> tuple[FloatArray, FloatArray]:
