@@ -26,7 +26,7 @@ HERE: Final = Partition("t", "u", "dialog")
 CAPABILITIES: Final[Mapping[str, frozenset[str]]] = {
     # An independent server of the wire API: it ignores ``similarity`` and ``_source.excludes``, scans linearly, and
     # forgets the version of a deletion at once.
-    "ELASTICSEARCH_A": frozenset({"require_alias"}),
+    "ELASTICSEARCH_A": frozenset({"require_alias", "knn"}),
     # Elasticsearch 7.0's own server code.
     "ELASTICSEARCH_B": frozenset({"similarity", "shards", "source_excludes", "merges", "thousands", "deletions"}),
 }

@@ -14,7 +14,7 @@ from vimbank.wiring import open_service
 from vimbank.wiring.portability import open_eraser
 
 
-@pytest.mark.parametrize("server", servers())
+@pytest.mark.parametrize("server", servers("knn"))
 def test_an_erased_user_is_in_neither_index(server: str, tmp_path: Path) -> None:
     settings = Settings(
         data_dir=tmp_path,

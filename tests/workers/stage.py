@@ -154,7 +154,7 @@ class Stage:
 
     def environment(self) -> dict[str, str]:
         """Of every process: the settings that differ from the defaults."""
-        jobs = {f"VIMBANK_JOBS__{name.upper()}": str(value) for name, value in self.settings.jobs}
+        jobs = {f"VIMBANK_JOBS__{name.upper()}": str(value) for name, value in self.settings.jobs if value is not None}
         store = {} if self.settings.store.url is None else {"VIMBANK_STORE__URL": self.settings.store.url}
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("VIMBANK_")},
