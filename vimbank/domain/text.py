@@ -114,7 +114,8 @@ def analyze(text: str) -> list[str]:
     """
     terms: list[str] = []
     for chunk in _chunks(text):
-        terms.extend(_chunk_terms(chunk))
+        # Long chunks seldom come twice, and would make the cache as large as the texts.
+        terms.extend(_cached_terms(chunk) if len(chunk) <= _CACHED_CHARS else _terms(chunk))
     return terms
 
 
@@ -127,7 +128,7 @@ def analyze_query(text: str, *, max_terms: int = MAX_QUERY_TERMS) -> list[str]:
     terms: dict[str, None] = {}
     stops: dict[str, None] = {}
     for chunk in _chunks(text):
-        for term in _chunk_terms(chunk):
+        for term in _cached_terms(chunk) if len(chunk) <= _CACHED_CHARS else _terms(chunk):
             if term in STOP_WORDS:
                 stops[term] = None
             else:
@@ -142,18 +143,13 @@ def analyzer_identity() -> str:
     return f"vimbank-{ANALYZER_VERSION}/snowball-{version('snowballstemmer')}"
 
 
-def _chunks(text: str) -> Iterator[str]:
+def _chunks(text: str) -> list[str]:
     """Words, identifiers and runs of unspaced script, in order."""
     if not text.isascii():
         text = text.translate(_INVISIBLE)
     if text.isascii():
-        return (match.group() for match in _ASCII_CHUNK.finditer(text))
-    return (match.group() for match in _ANY_CHUNK.finditer(unicodedata.normalize("NFKC", text)))
-
-
-def _chunk_terms(chunk: str) -> tuple[str, ...]:
-    # Long chunks seldom come twice, and would make the cache as large as the texts.
-    return _cached_terms(chunk) if len(chunk) <= _CACHED_CHARS else _terms(chunk)
+        return _ASCII_CHUNK.findall(text)
+    return _ANY_CHUNK.findall(unicodedata.normalize("NFKC", text))
 
 
 def _terms(chunk: str) -> tuple[str, ...]:
