@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from vimbank.domain.curves import MAX_STRENGTH
 from vimbank.domain.filters import And, Condition
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -71,7 +72,6 @@ ALL_USERS: Final = "*"
 
 STRENGTH_STEP: Final = 1.0
 """What one recall adds to a memory's strength (V-31, M-16)."""
-MAX_STRENGTH: Final = 20.0
 
 MAX_TOP_K: Final = 1_000
 """Most results of a search, and most items of a page."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from vimbank.domain.json_values import flag_value, text_value
 from vimbank.domain.models import MemoryDraft, Source
 from vimbank.domain.times import parse_time
 from vimbank.errors import FieldError, InvalidInput
@@ -98,18 +99,6 @@ def _object(text: str) -> Mapping[str, Any]:
     return value
 
 
-def _string(value: object, field: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput.of(field, "must be text")
-    return value
-
-
-def _flag(value: object, field: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput.of(field, "must be true or false")
-    return value
-
-
 def _number(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput.of(field, "must be a number")
@@ -135,10 +124,10 @@ def _unknown(field: str) -> Any:
 _SOURCE_FIELDS: Final = ("event_id", "position", "parent_id")
 
 FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
-    **dict.fromkeys(("text", "user_id", "bank", "kind", "title", "speaker", "agent_id", "session_id"), _string),
-    **dict.fromkeys(("id", "idempotency_key", "event_id", "parent_id"), _string),
+    **dict.fromkeys(("text", "user_id", "bank", "kind", "title", "speaker", "agent_id", "session_id"), text_value),
+    **dict.fromkeys(("id", "idempotency_key", "event_id", "parent_id"), text_value),
     **dict.fromkeys(("created_at", "event_at", "valid_from", "valid_to", "expires_at"), parse_time),
-    **dict.fromkeys(("pinned", "deduplicate"), _flag),
+    **dict.fromkeys(("pinned", "deduplicate"), flag_value),
     "importance": _number,
     "position": _position,
     "metadata": _mapping,

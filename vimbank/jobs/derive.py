@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from vimbank.domain.json_values import flag_value
 from vimbank.domain.models import ListQuery, Memory, MemoryDraft, MemoryPatch, Partition
 from vimbank.domain.sanitize import clean_id
 from vimbank.domain.summaries import (
@@ -50,10 +51,7 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """``tenant``, ``user``, ``bank``, ``dry_run``; see ``PARAMS``."""
     only(params, *PARAMS)
     given = {name: clean_id(params[name], f"params.{name}") for name in ("tenant", "user", "bank") if name in params}
-    dry_run = params.get("dry_run", False)
-    if not isinstance(dry_run, bool):
-        raise InvalidInput.of("params.dry_run", "must be true or false")
-    return {**given, "dry_run": dry_run}
+    return {**given, "dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
 
 
 @dataclass(slots=True)

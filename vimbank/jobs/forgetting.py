@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from vimbank.domain.json_values import flag_value
 from vimbank.domain.lifecycle import TARGETS, Reason, share_guard
 from vimbank.domain.models import IntArray, Partition, StateChange
 from vimbank.domain.sanitize import clean_id
@@ -37,9 +38,7 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     only(params, *PARAMS)
     checked: dict[str, Any] = {}
     if "dry_run" in params:
-        if not isinstance(params["dry_run"], bool):
-            raise InvalidInput.of("params.dry_run", "must be true or false")
-        checked["dry_run"] = params["dry_run"]
+        checked["dry_run"] = flag_value(params["dry_run"], "params.dry_run")
     if params.get("tenant") is not None:
         checked["tenant"] = clean_id(params["tenant"], "params.tenant")
     if params.get("max_share") is not None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from vimbank.domain.archive import Archived, Past
 from vimbank.domain.fingerprint import content_hash
+from vimbank.domain.json_values import flag_value, text_value
 from vimbank.domain.models import Event, Memory, MemoryState, Source, Vector
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
 from vimbank.domain.times import format_time, parse_time
@@ -265,18 +266,6 @@ def _value(value: object, kind: Any, field: str) -> Any:
     return value
 
 
-def _text(value: object, field: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput.of(field, "must be text")
-    return value
-
-
-def _flag(value: object, field: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput.of(field, "must be true or false")
-    return value
-
-
 def _whole(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
         raise InvalidInput.of(field, "must be a whole number")
@@ -297,8 +286,8 @@ def _source(value: object, field: str) -> Source:
 
 
 _READERS: Final[Mapping[Any, Callable[[object, str], Any]]] = {
-    str: _text,
-    bool: _flag,
+    str: text_value,
+    bool: flag_value,
     int: _whole,
     float: _number,
     datetime: parse_time,
@@ -316,7 +305,7 @@ def _list(value: object, field: str) -> Sequence[Any]:
 
 def _bytes(value: object, field: str) -> bytes:
     try:
-        return base64.b64decode(_text(value, field), validate=True)
+        return base64.b64decode(text_value(value, field), validate=True)
     except binascii.Error as exc:
         raise InvalidInput.of(field, "is not base64") from exc
 
