@@ -202,8 +202,14 @@ class Stage:
         return self.jobs.get(job.id).state
 
     def ended(self, job: Job, *, timeout_s: float = DEADLINE_S) -> Job:
-        """The job, once it has ended."""
-        until(lambda: self.state(job).ended, timeout_s=timeout_s)
+        """The job, once it has ended; fails with what the processes said last."""
+        try:
+            until(lambda: self.state(job).ended, timeout_s=timeout_s)
+        except AssertionError as late:
+            said = [process.log.read_text(errors="replace")[-2_000:] for process in self._processes]
+            raise AssertionError(
+                "\n---\n".join([f"{job.name} is {self.state(job)} after {timeout_s} s", *said])
+            ) from late
         return self.jobs.get(job.id)
 
     def close(self) -> None:
