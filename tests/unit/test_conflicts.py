@@ -12,6 +12,7 @@ from vimbank.domain.conflicts import (
     Label,
     Reason,
     Supersede,
+    claim_keys,
     claims_of,
     contradictions,
     decide,
@@ -20,6 +21,7 @@ from vimbank.domain.conflicts import (
     outstanding,
 )
 from vimbank.domain.models import Memory, MemoryState
+from vimbank.domain.statements import MAX_KEYS, Reading, Statement, read_text
 from vimbank.errors import VimbankError
 from vimbank.eval.fact_update_templates import REPORT, TUNING
 from vimbank.eval.fact_updates import KINDS, case_record, generate, main, measure, read_case
@@ -80,6 +82,28 @@ def test_a_late_arrival_between_two_takes_its_place_in_the_chain() -> None:
         "a": ("b", day(15), Reason.CHANGED),
         "b": ("c", day(30), Reason.CHANGED),
     }
+
+
+def test_keys_name_each_subject_and_attribute_once() -> None:
+    reading = read_text("I live in Oslo. I used to live in Rome. I like tea. I like jazz. I traded Nokia for Acme.")
+    assert claim_keys(reading) == (("@user", "residence"), ("@user", "likes"), ("@user", "*"))
+    assert claim_keys(read_text("It rained.")) == ()
+
+
+def test_keys_are_short_and_few() -> None:
+    long = Reading(tuple(Statement("s" * 300 + str(number), f"a{number}" + "b" * 300, "v") for number in range(99)), 0)
+    keys = claim_keys(long)
+    assert len(keys) == MAX_KEYS
+    assert {len(part) for key in keys for part in key} == {200}
+
+
+def test_what_has_no_key_is_not_read() -> None:
+    """Else an index would not find the claims that decide."""
+    names = [f"Ana{chr(65 + number)}{chr(97 + number)}" for number in range(20)]
+    text = " ".join(f"{name} lives in Rome. {name} works at Nokia." for name in names)
+    reading = read_text(text)
+    assert len(claim_keys(reading)) == MAX_KEYS == len(reading.statements)
+    assert reading.unread == 40 - MAX_KEYS
 
 
 def test_two_ages_of_one_person() -> None:

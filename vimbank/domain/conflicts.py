@@ -15,7 +15,7 @@ from typing import Final
 
 from vimbank.domain.models import Memory, MemoryState
 from vimbank.domain.statement_values import same_value
-from vimbank.domain.statements import OTHERS, Reading, Statement, read_memory
+from vimbank.domain.statements import MAX_KEYS, OTHERS, Reading, Statement, read_memory
 
 __all__ = [
     "SINGLE_VALUED",
@@ -24,6 +24,7 @@ __all__ = [
     "Label",
     "Reason",
     "Supersede",
+    "claim_keys",
     "claims_of",
     "contradictions",
     "decide",
@@ -55,6 +56,7 @@ SINGLE_VALUED: Final = frozenset(
 """Attributes of which one value holds at a time. Any other («likes», «allergy», «workplace») holds many."""
 
 _SINGLE_PREFIXES: Final = ("favourite ", "count of ", "preference among ")
+_MAX_KEY_CHARS: Final = 200
 _OUT_OF_PLAY: Final = frozenset({MemoryState.DELETED, MemoryState.SUPPRESSED})
 
 Scope = tuple[str, str, str | None]
@@ -146,6 +148,20 @@ def is_single_valued(attribute: str) -> bool:
         or attribute.split()[-1] in SINGLE_VALUED
         or attribute.endswith("密码")
     )
+
+
+def claim_keys(reading: Reading) -> tuple[tuple[str, str], ...]:
+    """What an index finds the claims of a memory by: each (subject, attribute) of its statements once, in order.
+
+    Statements of the past have keys too: they keep a memory from being superseded as a whole.
+
+    Returns: at most MAX_KEYS pairs, as a text has no more that are read; each string at most 200 characters, cut at
+             the end: two subjects that share a key are not always the same one.
+    """
+    pairs = dict.fromkeys(
+        (each.subject[:_MAX_KEY_CHARS], each.attribute[:_MAX_KEY_CHARS]) for each in reading.statements
+    )
+    return tuple(pairs)[:MAX_KEYS]
 
 
 def claims_of(memory: Memory, reading: Reading | None = None) -> list[Claim]:

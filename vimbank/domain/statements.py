@@ -17,13 +17,16 @@ from vimbank.domain.statements_en import read_english
 from vimbank.domain.statements_zh import read_chinese
 from vimbank.domain.temporal import Span, time_expressions
 
-__all__ = ["OTHERS", "USER", "Reading", "Statement", "read_memory", "read_text", "sentences"]
+__all__ = ["MAX_KEYS", "OTHERS", "USER", "Reading", "Statement", "read_memory", "read_text", "sentences"]
 
 USER: Final = "@user"
 """Subject of what the user says of himself where no speaker is named."""
 
 MAX_SENTENCES: Final = 40
 """Sentences of a text that are read; what follows them counts as unread."""
+
+MAX_KEYS: Final = 32
+"""Pairs of subject and attribute of a text that are read; a statement of any further one counts as unread."""
 
 _RECENT: Final = timedelta(days=92)
 _MAX_SENTENCE_CHARS: Final = 400
@@ -94,6 +97,7 @@ def read_text(text: str, *, me: str = USER, said: datetime | None = None, title:
     Returns: statements in order, none twice. A clause that is not understood states nothing and counts as unread.
     """
     found: dict[Statement, None] = {}
+    keys: set[tuple[str, str]] = set()
     unread = 0
     last: str | None = None
     parts = sentences(text)
@@ -105,7 +109,13 @@ def read_text(text: str, *, me: str = USER, said: datetime | None = None, title:
         raws, skipped, last = read(sentence, me=me, last=last)
         unread += 0 if _FILLER.match(sentence) else skipped
         for raw in raws:
-            found[_statement(raw, sentence, number, said=said, title=title)] = None
+            statement = _statement(raw, sentence, number, said=said, title=title)
+            key = (statement.subject, statement.attribute)
+            if key not in keys and len(keys) == MAX_KEYS:
+                unread += 1
+                continue
+            keys.add(key)
+            found[statement] = None
     return Reading(tuple(found), unread + max(0, len(parts) - MAX_SENTENCES))
 
 
