@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vimbank.domain.conflicts import Claim, claims_of, decide, outstanding
+from vimbank.domain.conflicts import Claim, Supersede, claim_keys, claims_of, decide, outstanding
 from vimbank.domain.models import Memory
-from vimbank.domain.statements import read_text
+from vimbank.domain.statements import OTHERS, read_memory, read_text
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 TEXTS = (
@@ -21,6 +21,8 @@ TEXTS = (
     "I like tea.",
     "I don't like tea.",
     "I traded Nokia for Acme.",
+    "I work at Nokia and I like tea.",
+    "I traded Rome for Oslo. I joined Nokia.",
     "Ana lives in Rome.",
     "Ana moved to Oslo. What a day it was.",
     "My dog is called Rex.",
@@ -114,6 +116,42 @@ def test_somebody_stays(made: list[Memory]) -> None:
         newest = max(known, key=lambda claim: claim.order)
         losers = {each.old_id for each in decide(known)}
         assert newest.memory_id not in losers
+
+
+def related(one: Memory, others: list[Memory]) -> list[Memory]:
+    """Those of its scope that share a key with it, or a subject where either says «switched from A to B»."""
+    keys = set(claim_keys(read_memory(one)))
+    subjects = {subject for subject, _ in keys}
+    switched = {subject for subject, attribute in keys if attribute == OTHERS}
+    return [
+        other
+        for other in others
+        if other.id != one.id
+        and other.user_id == one.user_id
+        and any(
+            key in keys or key[0] in switched or (key[0] in subjects and key[1] == OTHERS)
+            for key in claim_keys(read_memory(other))
+        )
+    ]
+
+
+def by_old(made: list[Memory]) -> dict[str, Supersede]:
+    return {each.old_id: each for each in decide(claims(made))}
+
+
+@given(memories())
+def test_a_new_memory_changes_nothing_but_what_its_keys_find(made: list[Memory]) -> None:
+    """What it ends itself is known from these alone; the whole decision of such an old one, from those of its keys."""
+    *before, new = made
+    everything, without = by_old(made), by_old(before)
+    found = related(new, before)
+    near = by_old([*found, new])
+    affected = [each for each in found if each.id in near and new.id in {one.new_id for one in near[each.id].ended}]
+    for old in before:
+        if old not in affected:
+            assert everything.get(old.id) == without.get(old.id)
+    for old in [*affected, new]:
+        assert by_old([*related(old, made), old]).get(old.id) == everything.get(old.id)
 
 
 @given(st.text(max_size=300))

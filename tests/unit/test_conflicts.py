@@ -1,6 +1,7 @@
 """Which memory supersedes which, and the generated set of fact updates."""
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -164,6 +165,16 @@ def test_a_denial_ends_when_it_holds_again() -> None:
         for name, text, at in (("a", "I like tea.", 0), ("b", "I don't like tea.", 5), ("c", "I like tea.", 9))
     )
     assert decided(yes, no, again) == {"a": ("b", day(5), Reason.ENDED), "b": ("c", day(9), Reason.RESUMED)}
+
+
+def test_many_restatements_are_decided_in_time() -> None:
+    """3,000 that say the same, then a change: no pair of restatements is compared."""
+    told = claims(*(memory(f"m{number:04}", "I live in Rome.", number / 100) for number in range(3000)))
+    started = time.perf_counter()
+    decisions = decide([*told, *claims(memory("new", "I moved to Oslo.", 99))])
+    assert time.perf_counter() - started < 1.5
+    assert len(decisions) == 3000
+    assert {each.new_id for each in decisions} == {"new"}
 
 
 def test_every_restatement_of_the_old_value_ends() -> None:

@@ -5,14 +5,16 @@ neither wins nor loses, the same value told again is no conflict, and «no longe
 Decisions depend on when things were said, not on when they arrived.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
+from vimbank.domain.endings import Ended, Reason
 from vimbank.domain.models import Memory, MemoryState
 from vimbank.domain.statement_values import same_value
 from vimbank.domain.statements import MAX_KEYS, OTHERS, Reading, Statement, read_memory
@@ -63,19 +65,6 @@ Scope = tuple[str, str, str | None]
 """(tenant, user, agent): no decision crosses it, in either direction."""
 
 
-class Reason(StrEnum):
-    """Why a value ended."""
-
-    CHANGED = "changed"
-    """Another value of an attribute that has one at a time."""
-
-    ENDED = "ended"
-    """It was said to hold no longer."""
-
-    RESUMED = "resumed"
-    """What was denied holds again: the denial ended."""
-
-
 class Label(StrEnum):
     """What a record is to a question (V-9, V-11)."""
 
@@ -112,18 +101,6 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """One statement of the old memory that ``new_id`` ended at ``from_instant``."""
-
-    subject: str
-    attribute: str
-    value: str | None
-    new_id: str
-    from_instant: datetime
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
 class Supersede:
     """``old_id`` is no longer so from ``from_instant`` on, because of ``new_id``; both stay.
 
@@ -154,6 +131,11 @@ def claim_keys(reading: Reading) -> tuple[tuple[str, str], ...]:
     """What an index finds the claims of a memory by: each (subject, attribute) of its statements once, in order.
 
     Statements of the past have keys too: they keep a memory from being superseded as a whole.
+
+    A new memory can end, or be ended by, only memories of its scope which share a key with it, or which share a
+    subject with it where one of both has the attribute OTHERS. Which old ones it ends is known from the claims of
+    these; the whole decision of such an old one (``whole``, the last ender) needs, in a second round, the memories
+    that its own keys find.
 
     Returns: at most MAX_KEYS pairs, as a text has no more that are read; each string at most 200 characters, cut at
              the end: two subjects that share a key are not always the same one.
@@ -265,7 +247,7 @@ def _by_subject(claims: Iterable[Claim]) -> dict[tuple[Scope, str], list[Claim]]
         if claim.statement.current:
             groups[claim.scope, claim.statement.subject].append(claim)
     for group in groups.values():
-        group.sort(key=lambda claim: (*claim.order, claim.memory_id))
+        group.sort(key=_rank)
     return groups
 
 
@@ -281,14 +263,53 @@ def _values(group: Sequence[Claim]) -> _Values:
     return values
 
 
-def _endings(group: Sequence[Claim]) -> Iterable[tuple[Claim, Claim, Reason]]:
+class _Ender(NamedTuple):
+    claim: Claim
+    reason: Reason
+
+
+def _endings(group: Sequence[Claim]) -> Iterator[tuple[Claim, Claim, Reason]]:
     """For each claim of one subject that ended: the oldest newer one that ends it. ``group`` is oldest first."""
     values = _values(group)
-    for position, old in enumerate(group):
-        for new in group[position + 1 :]:
-            if new.order > old.order and new.memory_id != old.memory_id and (reason := _reason(old, new, values)):
-                yield old, new, reason
-                break
+    buckets: dict[tuple[str, bool], list[Claim]] = defaultdict(list)
+    for claim in group:
+        buckets[claim.statement.attribute, claim.statement.positive].append(claim)
+    # From the newest back: what ends the next one that says the same ends this one too, if nothing between does.
+    next_same: dict[tuple[str, bool, str | None], tuple[Claim, _Ender | None]] = {}
+    for old in reversed(group):
+        key = (old.statement.attribute, old.statement.positive, old.statement.value)
+        following, ender = next_same.get(key, (None, None))
+        firsts = (_first_ender(old, buckets.get(each, ()), values, following) for each in _opposed(old.statement))
+        found = min((first for first in firsts if first), key=lambda first: _rank(first.claim), default=ender)
+        next_same[key] = (old, found)
+        if found:
+            yield old, found.claim, found.reason
+
+
+def _opposed(statement: Statement) -> Iterator[tuple[str, bool]]:
+    """(attribute, positive) of the statements that may end this one."""
+    yield statement.attribute, not statement.positive
+    if statement.positive and is_single_valued(statement.attribute):
+        yield statement.attribute, True
+        yield OTHERS, False
+
+
+def _first_ender(old: Claim, news: Sequence[Claim], values: _Values, last: Claim | None) -> _Ender | None:
+    """The oldest of ``news`` that ends ``old``: newer than it, not newer than ``last``. ``news`` is oldest first."""
+    start = bisect_right(news, old.order, key=_order)
+    stop = len(news) if last is None else bisect_right(news, last.order, key=_order)
+    for new in news[start:stop]:  # claims of one memory are equally old: none of these is its own
+        if reason := _reason(old, new, values):
+            return _Ender(new, reason)
+    return None
+
+
+def _order(claim: Claim) -> tuple[datetime, datetime]:
+    return claim.order
+
+
+def _rank(claim: Claim) -> tuple[datetime, datetime, str]:
+    return (*claim.order, claim.memory_id)
 
 
 def _reason(old: Claim, new: Claim, values: _Values) -> Reason | None:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 __all__ = ["NUMBER_WORDS", "OTHERS", "Raw", "fold_value", "same_value", "value_tokens"]
@@ -76,6 +77,7 @@ def fold_value(text: str) -> str:
     return " ".join(str(NUMBER_WORDS.get(word, _SPELLING.get(word, word))) for word in folded.split())
 
 
+@lru_cache(maxsize=4096)
 def value_tokens(value: str) -> frozenset[str]:
     """The words of a folded value."""
     return frozenset(_TOKEN.findall(value))
