@@ -29,6 +29,7 @@ from vimbank.domain.models import (
     Page,
     Partition,
     RecallEntry,
+    Sample,
     Scope,
     StateChange,
     StateResult,
@@ -233,7 +234,8 @@ class PreparedDraft:
     """A checked draft with all the store needs to write it: hash, token count, embedding (None: not indexed).
 
     ``segments`` are written in the same transaction, with ``source.parent_id`` set to the id the parent gets and
-    ids ``{parent}:{position:04d}``.
+    ids ``{parent}:{position:04d}``. ``claims``: the (subject, attribute) pairs of what it states, distinct; () where
+    it takes no part in conflicts. ``sample``: whether it is worth remembering, with the reasons (V-5 to V-8).
     """
 
     draft: MemoryDraft
@@ -241,6 +243,9 @@ class PreparedDraft:
     token_count: int
     embedding: Embedded | None
     segments: Sequence["PreparedDraft"] = ()
+    claims: Sequence[tuple[str, str]] = ()
+    sample: Sample | None = None
+    sample_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +253,8 @@ class PreparedPatch:
     """A checked update: the patch, and what changes with the text where the text changes.
 
     Where the stored memory is a parent, or the new text is longer than the window, ``segments`` replace its
-    segments; ``embedding`` None with ``text`` given makes it a parent (kind ``document``).
+    segments; ``embedding`` None with ``text`` given makes it a parent (kind ``document``). ``claims`` None: the text
+    is as it was, and so are claims and sample.
     """
 
     id: str
@@ -258,6 +264,9 @@ class PreparedPatch:
     embedding: Embedded | None = None
     segments: Sequence[PreparedDraft] = ()
     expected_revision: int | None = None
+    claims: Sequence[tuple[str, str]] | None = None
+    sample: Sample | None = None
+    sample_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

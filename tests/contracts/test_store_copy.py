@@ -53,7 +53,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokens = np.eye(3, 4, dtype=np.float32)
     whole = prepared("tea", id="x", idempotency_key="k", session_id="s", source=Source(event_id="e", position=3))
     full = prepared("ü 茶 \U0001f375", metadata={"ü": [1, 0.1, None, True, {"a": -0.0}]}, importance=1 / 3, pinned=True)
-    with_tokens = PreparedDraft(full.draft, full.content_hash, 3, Embedded(vector("tokens"), tokens))
+    with_tokens = PreparedDraft(
+        full.draft, full.content_hash, 3, Embedded(vector("tokens"), tokens), claims=[("ana", "residence")]
+    )
     add(store, whole, with_tokens, prepared("one two", segments=["one", "two"], id="doc"))
     store.update(patch("x", text="coffee", valid_to=MAR), tenant="t", actor="test", now=FEB)
     store.append([RecallEntry("t", "x", FEB), RecallEntry("t", "doc:0000", FEB)])

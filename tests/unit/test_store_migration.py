@@ -51,10 +51,18 @@ def first_schema(tmp_path: Path) -> Path:
 def test_the_first_schema_migrates_without_loss(first_schema: Path) -> None:
     def rows() -> dict[str, list[tuple[object, ...]]]:
         with sqlite3.connect(first_schema) as connection:
-            found = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES[:-1]}
+            found = {}
+            for table in TABLES[:-1]:  # the columns that were there before
+                named = ", ".join(f'"{name}"' for name in columns[table])
+                found[table] = connection.execute(f"SELECT {named} FROM {table}").fetchall()
         connection.close()
         return found
 
+    with sqlite3.connect(first_schema) as connection:
+        columns = {
+            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in TABLES[:-1]
+        }
+    connection.close()
     before = rows()
     assert len(before["memories"]) == 20
     SqlStore.open(f"sqlite:///{first_schema}").close()

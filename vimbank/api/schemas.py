@@ -100,8 +100,13 @@ _STORED_EXAMPLE: dict[str, Any] = {
     "strength": 1.0,
     "recall_count": 0,
     "last_recalled_at": None,
+    "stability_days": None,
+    "difficulty": None,
     "state": "active",
     "superseded_by": None,
+    "sample": None,
+    "sample_reasons": [],
+    "ended": [],
     "token_count": 8,
     "revision": 17,
 }
@@ -456,6 +461,17 @@ class TaskOut(BatchOut):
     id: str
 
 
+class EndedOut(Answer):
+    """One statement of a memory that a later memory ended."""
+
+    subject: str
+    attribute: str
+    value: str | None
+    new_id: str
+    from_instant: datetime
+    reason: Literal["changed", "ended", "resumed"]
+
+
 class SourceOut(Answer):
     """Where a memory comes from."""
 
@@ -493,8 +509,15 @@ class MemoryOut(Answer):
     strength: float
     recall_count: int
     last_recalled_at: datetime | None
+    stability_days: float | None = Field(description="FSRS's stability, days; null: never reviewed by it.")
+    difficulty: float | None = Field(description="FSRS's difficulty, 1 to 10; null: never reviewed by it.")
     state: State
     superseded_by: str | None
+    sample: Literal["positive", "negative"] | None = Field(
+        description="Whether it was worth remembering; null: nobody has judged it."
+    )
+    sample_reasons: list[str]
+    ended: list[EndedOut] = Field(description="What of it holds no longer, while the rest does.")
     token_count: int
     revision: int
 

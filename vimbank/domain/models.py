@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vimbank.domain.endings import Ended
 from vimbank.domain.filters import Filter
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Query",
     "Recall",
     "RecallEntry",
+    "Sample",
     "Scope",
     "ScoredMemory",
     "Signal",
@@ -90,6 +92,13 @@ class MemoryState(StrEnum):
     SUPERSEDED = "superseded"
     SUPPRESSED = "suppressed"
     DELETED = "deleted"
+
+
+class Sample(StrEnum):
+    """What an experience is to the memory (V-6): worth remembering, or not."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
 
 
 class Signal(StrEnum):
@@ -169,6 +178,11 @@ class Memory:
     state: MemoryState = MemoryState.ACTIVE
     superseded_by: str | None = None
     token_count: int = 0
+    stability_days: float | None = None  # FSRS's, > 0; None: never reviewed by it (D10)
+    difficulty: float | None = None  # FSRS's, in [1, 10]; None: never reviewed by it
+    sample: Sample | None = None  # None: nobody has judged it (V-5)
+    sample_reasons: tuple[str, ...] = ()
+    ended: tuple[Ended, ...] = ()  # what of it holds no longer, while the rest does (V-10)
     number: int = 0  # the store's own running number: stable, unique, breaks ties in rankings
 
     @property

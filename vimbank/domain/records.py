@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from vimbank.domain.endings import ended_record
 from vimbank.domain.jobs import Job, Progress
 from vimbank.domain.models import AddResult, Explanation, HistoryEntry, Memory, Page, Recall, ScoredMemory
 from vimbank.domain.times import format_time
@@ -73,8 +74,13 @@ def memory_record(value: Memory) -> dict[str, Any]:
         "strength": value.strength,
         "recall_count": value.recall_count,
         "last_recalled_at": value.last_recalled_at,
+        "stability_days": value.stability_days,
+        "difficulty": value.difficulty,
         "state": value.state.value,
         "superseded_by": value.superseded_by,
+        "sample": None if value.sample is None else value.sample.value,
+        "sample_reasons": list(value.sample_reasons),
+        "ended": [ended_record(each) for each in value.ended],
         "token_count": value.token_count,
         "revision": value.revision,
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from vimbank.domain.models import Sample
 from vimbank.domain.text import STOP_WORDS, analyze_query
 
 __all__ = ["HISTORY_ROUNDS", "Assessment", "Sample", "Why", "assess_knowledge", "assess_round"]
@@ -23,13 +24,6 @@ _MAX_CHARS: Final = 4_000
 _MIN_LETTERS: Final = 0.4  # of the characters that are not blank
 _MAX_REPEATED: Final = 0.6
 _LINK_SIMILARITY: Final = 0.5
-
-
-class Sample(StrEnum):
-    """What an experience is to the memory (V-6)."""
-
-    POSITIVE = "positive"
-    NEGATIVE = "negative"
 
 
 class Why(StrEnum):

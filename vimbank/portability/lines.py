@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from vimbank.domain.archive import Archived, Past
+from vimbank.domain.endings import Ended, ended_record, parse_ended
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.json_values import flag_value, text_value
 from vimbank.domain.models import Event, Memory, MemoryState, Source, Vector
@@ -97,6 +98,8 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Source):
         return {each.name: item for each in fields(Source) if (item := getattr(value, each.name)) is not None}
+    if isinstance(value, tuple):
+        return [ended_record(each) if isinstance(each, Ended) else each for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
@@ -212,6 +215,10 @@ def _contradictions(memory: Memory, limits: Limits) -> list[tuple[str, str]]:
         found.append(("importance", "must be between 0 and 1"))
     if not 1 <= memory.strength <= 1e6:
         found.append(("strength", "must be at least 1"))
+    if memory.stability_days is not None and not 0 < memory.stability_days <= 1e9:
+        found.append(("stability_days", "must be above 0"))
+    if memory.difficulty is not None and not 1 <= memory.difficulty <= 10:
+        found.append(("difficulty", "must be between 1 and 10"))
     if memory.recall_count < 0 or memory.token_count < 0:
         found.append(("recall_count", "must not be negative"))
     if memory.valid_from is not None and memory.valid_to is not None and memory.valid_to < memory.valid_from:
@@ -254,7 +261,7 @@ def _value(value: object, kind: Any, field: str) -> Any:
         if value is None:
             return None
         (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
-    kind = typing.get_origin(kind) or kind
+    kind = kind if kind in _READERS else typing.get_origin(kind) or kind
     if kind in _READERS:
         return _READERS[kind](value, field)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
@@ -285,6 +292,16 @@ def _source(value: object, field: str) -> Source:
     return Source(**{name: _value(item, hints[name], f"{field}.{name}") for name, item in value.items()})
 
 
+def _words(value: object, field: str) -> tuple[str, ...]:
+    if not all(isinstance(each, str) and each and not each.isspace() for each in _list(value, field)):
+        raise InvalidInput.of(field, "must be a list of words")
+    return tuple(word for each in _list(value, field) for word in each.split())
+
+
+def _ended(value: object, field: str) -> tuple[Ended, ...]:
+    return tuple(parse_ended(each, f"{field}.{place}") for place, each in enumerate(_list(value, field)))
+
+
 _READERS: Final[Mapping[Any, Callable[[object, str], Any]]] = {
     str: text_value,
     bool: flag_value,
@@ -292,6 +309,8 @@ _READERS: Final[Mapping[Any, Callable[[object, str], Any]]] = {
     float: _number,
     datetime: parse_time,
     Source: _source,
+    tuple[str, ...]: _words,
+    tuple[Ended, ...]: _ended,
 }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from vimbank.domain.endings import ended_record
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -58,7 +59,7 @@ RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
 }
 """How many steps of strength each signal is worth; what weighs nothing is no recall (case 141)."""
 
-STATE_FIELDS: Final = ("state", "superseded_by", "valid_to", "last_recalled_at", "updated_at", "revision")
+STATE_FIELDS: Final = ("state", "superseded_by", "ended", "valid_to", "last_recalled_at", "updated_at", "revision")
 """What a change of state writes, and what undoes it."""
 
 _RECORDED: Final = (
@@ -73,6 +74,8 @@ _RECORDED: Final = (
     "pinned",
     "state",
     "superseded_by",
+    "sample",
+    "ended",
 )
 
 
@@ -118,8 +121,16 @@ class Rows(Protocol):
         """Replace the row of ``memory.number``; an embedding of UNSET stays."""
         ...
 
+    def put_claims(self, memory: Memory, claims: Sequence[tuple[str, str]]) -> None:
+        """The memory is found under these (subject, attribute) pairs from now on, and under no other."""
+        ...
+
+    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
+        """What has this claim, whatever its state but deleted, by number."""
+        ...
+
     def bury(self, memory: Memory) -> None:
-        """Replace the row by this tombstone; embeddings and idempotency key go."""
+        """Replace the row by this tombstone; embeddings, claims and idempotency key go."""
         ...
 
     def touch(self, memory: Memory) -> None:
@@ -255,12 +266,16 @@ def _insert(
         importance=draft.importance,
         pinned=draft.pinned,
         token_count=prepared.token_count,
+        sample=prepared.sample,
+        sample_reasons=prepared.sample_reasons,
         number=rows.take_number(),
         # A segment that an update adds to an archived document is as archived as the rest.
         state=MemoryState.ACTIVE if parent is None else parent.state,
         superseded_by=None if parent is None else parent.superseded_by,
     )
     rows.insert(memory, draft.idempotency_key, prepared.embedding)
+    if prepared.claims:
+        rows.put_claims(memory, prepared.claims)
     entry = HistoryEntry(memory.id, memory.revision, now, event, actor, None, memory.text)
     rows.record(Record(entry, memory.partition, moved=event is not Event.ADD))
     return memory
@@ -288,6 +303,8 @@ def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: st
         content_hash=new.content_hash if prepared.content_hash is None else prepared.content_hash,
         token_count=new.token_count if prepared.token_count is None else prepared.token_count,
     )
+    if prepared.claims is not None:
+        new = replace(new, sample=prepared.sample, sample_reasons=prepared.sample_reasons)
     if new == old and not rebuilt:
         return old
     segments = _segments(rows, old)
@@ -296,6 +313,8 @@ def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: st
         if segment_id(old.id, position) not in mine:
             _refuse_taken(rows, tenant, segment_id(old.id, position))
     new = _rewrite(rows, old, new, prepared.embedding if rebuilt else UNSET, actor, now)
+    if prepared.claims is not None:
+        rows.put_claims(new, prepared.claims)
     if rebuilt:
         _replace_segments(rows, new, segments, prepared.segments, actor, now)
     else:
@@ -374,6 +393,8 @@ def differences(old: Memory, new: Memory) -> dict[str, tuple[Any, Any]]:
 def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return format_time(value)
+    if isinstance(value, tuple):
+        return [ended_record(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 

@@ -19,11 +19,12 @@ from vimbank.domain.models import Memory, MemoryState, Partition, Scope
 from vimbank.errors import BackendUnavailable
 from vimbank.store.changes import tombstone
 from vimbank.store.compaction import erased_user, note_compacted
+from vimbank.store.descent import forget_names, made_of, named_sources, told
 from vimbank.store.engine import translated
 from vimbank.store.rows import MEMORY_COLUMNS, dump_json, memory_from_row
 from vimbank.store.sql import SqlStore
 from vimbank.store.sql_rows import SqlRows
-from vimbank.store.tables import compactions, counter, embeddings, history, jobs, memories, recalls
+from vimbank.store.tables import claims, compactions, counter, embeddings, history, jobs, memories, recalls
 
 __all__ = ["Buried", "SqlEraser", "Trace"]
 
@@ -51,7 +52,7 @@ class Buried:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One row that a receipt may have to do with."""
+    """One row that a receipt may have to do with. ``sources``: what a summary says it was made of."""
 
     kind: str
     tenant: str
@@ -60,6 +61,7 @@ class Trace:
     user_id: str | None = None
     session_id: str | None = None
     agent_id: str | None = None
+    sources: Sequence[str] = ()
 
 
 class SqlEraser:
@@ -95,7 +97,7 @@ class SqlEraser:
                 return
             driver.rollback()
             driver.autocommit = True
-            for table in (memories, embeddings, history, recalls, jobs, compactions):
+            for table in (memories, embeddings, claims, history, recalls, jobs, compactions):
                 driver.execute(f"VACUUM {table.name}")
 
     def last_number(self) -> int:
@@ -105,18 +107,15 @@ class SqlEraser:
 
     def traces(self, *, tenant: str, last_number: int, last_revision: int) -> Iterator[Trace]:
         """Every row of a tenant that stood at that moment already: what an erasure of then should not have left."""
-        m, h = memories.c, history.c
+        m, h, r = memories.c, history.c, recalls.c
         wanted = (
-            ("memory", select(m.id, m.number, m.user_id, m.session_id, m.agent_id, m.number), m.number <= last_number),
-            ("history", select(h.memory_id, h.revision, h.user_id, h.before, h.before, h.revision),
-             h.revision <= last_revision),
-            ("recall", select(recalls.c.memory_id, func.max(recalls.c.number)).group_by(recalls.c.memory_id), None),
+            ("memory", select(m.id, m.number, m.user_id, m.session_id, m.agent_id, m.kind, m.metadata)
+             .where(m.tenant == tenant, m.number <= last_number)),
+            ("history", select(h.memory_id, h.revision, h.user_id, h.before)
+             .where(h.tenant == tenant, h.revision <= last_revision)),
+            ("recall", select(r.memory_id, func.max(r.number)).where(r.tenant == tenant).group_by(r.memory_id)),
         )  # fmt: skip
-        for kind, query, condition in wanted:
-            table = {"memory": memories, "history": history, "recall": recalls}[kind]
-            query = query.where(table.c.tenant == tenant)
-            if condition is not None:
-                query = query.where(condition)
+        for kind, query in wanted:
             with self._store._connections.snapshot() as connection:
                 for row in connection.execute(query.execution_options(yield_per=_AT_A_TIME)):
                     yield _trace(kind, tenant, row)
@@ -126,9 +125,10 @@ def _trace(kind: str, tenant: str, row: Sequence[Any]) -> Trace:
     if kind == "recall":
         return Trace(kind, tenant, row[0], row[1])
     if kind == "memory":
-        return Trace(kind, tenant, *row[:5])
+        return Trace(kind, tenant, *row[:5], named_sources(row[5], row[6]))
     before = {} if row[3] is None else orjson.loads(row[3])
-    return Trace(kind, tenant, row[0], row[1], row[2], before.get("session_id"), before.get("agent_id"))
+    sources = named_sources(before.get("kind"), before.get("metadata"))
+    return Trace(kind, tenant, *row[:3], before.get("session_id"), before.get("agent_id"), sources)
 
 
 # --- the transactions -------------------------------------------------------------------------------------------
@@ -137,19 +137,27 @@ def _trace(kind: str, tenant: str, row: Sequence[Any]) -> Trace:
 def _bury(rows: SqlRows, scope: Scope, keep: bool, digest: Callable[[str], str], now: datetime) -> Buried:
     found = [memory_from_row(row) for row in rows.all(select(*MEMORY_COLUMNS).where(*_of_scope(scope)))]
     found += _parts_of(rows, found)
-    past = _ids_in_history(rows, scope)
-    ids = sorted({memory.id for memory in found} | past)
+    if _is_whole(scope):
+        past, summaries = _ids_in_history(rows, scope), set[str]()
+    else:
+        said = told(rows, scope)
+        past = said.ids
+        summaries = made_of({memory.id for memory in found} | past, said.sources)
+        found += _summaries(rows, scope, summaries, found)
+    ids = sorted({memory.id for memory in found} | past | summaries)
     live = [memory for memory in found if memory.state is not MemoryState.DELETED]
     numbers = sorted(memory.number for memory in found)
     counts = {
         "memories": len(live),
+        "summaries": sum(memory.id in summaries for memory in live),
         "tombstones": len(found) - len(live),
         "vectors": _delete_by(rows, embeddings, embeddings.c.number, numbers),
         "history": _delete_history(rows, scope, ids),
         "recalls": _delete_by(rows, recalls, recalls.c.memory_id, ids, recalls.c.tenant == scope.tenant),
         "jobs": _forget_jobs(rows, scope),
     }
-    _forget_successors(rows, scope, ids)
+    if not _is_whole(scope):
+        forget_names(rows, scope, ids)
     partitions = sorted({memory.partition for memory in found})
     if keep:
         for memory in live:
@@ -221,21 +229,20 @@ def _parts_of(rows: SqlRows, found: Sequence[Memory]) -> list[Memory]:
     return parts
 
 
+def _summaries(rows: SqlRows, scope: Scope, ids: Iterable[str], found: Sequence[Memory]) -> list[Memory]:
+    """The rows of summaries by their ids, tombstones too, and their parts; without those that were found already."""
+    known = {memory.number for memory in found}
+    more: list[Memory] = []
+    for some in _chunks(ids):
+        wanted = (memories.c.tenant == scope.tenant, memories.c.user_id == scope.user_id, memories.c.id.in_(some))
+        more += [memory_from_row(row) for row in rows.all(select(*MEMORY_COLUMNS).where(*wanted))]
+    more = [memory for memory in more if memory.number not in known]
+    return more + [part for part in _parts_of(rows, more) if part.number not in known]
+
+
 def _ids_in_history(rows: SqlRows, scope: Scope) -> set[str]:
-    """The ids of memories of the scope that history alone tells of."""
     mine = (history.c.tenant == scope.tenant, history.c.user_id == scope.user_id)
-    if _is_whole(scope):
-        return {row[0] for row in rows.all(select(history.c.memory_id).where(*mine).distinct())}
-    found = set()
-    for memory_id, before in rows.all(
-        select(history.c.memory_id, history.c.before).where(*mine, history.c.before.is_not(None))
-    ):
-        columns = orjson.loads(before)
-        in_session = scope.session_id is None or columns.get("session_id") == scope.session_id
-        of_agent = scope.agent_id is None or columns.get("agent_id") == scope.agent_id
-        if in_session and of_agent:
-            found.add(memory_id)
-    return found
+    return {row[0] for row in rows.all(select(history.c.memory_id).where(*mine).distinct())}
 
 
 def _delete_history(rows: SqlRows, scope: Scope, ids: Sequence[str]) -> int:
@@ -254,14 +261,6 @@ def _delete_by(rows: SqlRows, table: Any, column: Any, values: Sequence[Any], *a
         count += int(rows.all(select(func.count()).select_from(table).where(column.in_(some), *also))[0][0])
         rows.all(delete(table).where(column.in_(some), *also), fetch=False)
     return count
-
-
-def _forget_successors(rows: SqlRows, scope: Scope, ids: Sequence[str]) -> None:
-    """A memory that stays must not name one that went."""
-    mine = (memories.c.tenant == scope.tenant, memories.c.user_id == scope.user_id)
-    for some in _chunks(ids):
-        named = memories.c.superseded_by.in_(some)
-        rows.all(update(memories).values(superseded_by=None).where(*mine, named), fetch=False)
 
 
 def _forget_jobs(rows: SqlRows, scope: Scope) -> int:

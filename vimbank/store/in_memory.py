@@ -59,6 +59,7 @@ class _Rows:
         self.memories: dict[int, Memory] = {}
         self.live: dict[tuple[str, str], int] = {}
         self.keys: dict[tuple[str, str], int] = {}
+        self.claims: dict[int, frozenset[tuple[str, str]]] = {}
         self.embeddings: dict[EncoderIdentity | None, dict[int, Embedded]] = {}
         self.encoder: EncoderIdentity | None = None
         self.records: list[Record] = []
@@ -119,8 +120,20 @@ class _Rows:
         if embedding is not None:
             self.current[memory.number] = _kept(embedding)
 
+    def put_claims(self, memory: Memory, claims: Sequence[tuple[str, str]]) -> None:
+        self.claims[memory.number] = frozenset(claims)
+
+    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
+        wanted = (subject, attribute)
+        return [
+            each
+            for each in self.standing()
+            if each.partition == partition and wanted in self.claims.get(each.number, ())
+        ]
+
     def bury(self, memory: Memory) -> None:
         self.rewrite(memory, None)
+        self.claims.pop(memory.number, None)
         del self.live[memory.tenant, memory.id]
         self.keys = {key: number for key, number in self.keys.items() if number != memory.number}
 

@@ -8,7 +8,18 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Partition, Source, Vector, Vectors
+from vimbank.domain.endings import Ended, ended_record, parse_ended
+from vimbank.domain.models import (
+    Event,
+    HistoryEntry,
+    Memory,
+    MemoryState,
+    Partition,
+    Sample,
+    Source,
+    Vector,
+    Vectors,
+)
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import EncoderIdentity
 from vimbank.store.changes import STATE_FIELDS, Record
@@ -16,11 +27,13 @@ from vimbank.store.tables import memories
 
 __all__ = [
     "MEMORY_COLUMNS",
+    "dump_ended",
     "dump_identity",
     "dump_json",
     "dump_tokens",
     "dump_vector",
     "entry_from_row",
+    "load_ended",
     "load_identity",
     "load_tokens",
     "load_vector",
@@ -77,6 +90,11 @@ def memory_row(memory: Memory) -> dict[str, Any]:
         "state": memory.state.value,
         "superseded_by": memory.superseded_by,
         "token_count": memory.token_count,
+        "stability_days": memory.stability_days,
+        "difficulty": memory.difficulty,
+        "sample": None if memory.sample is None else memory.sample.value,
+        "sample_reasons": " ".join(memory.sample_reasons) or None,
+        "ended": dump_ended(memory.ended),
     }
 
 
@@ -118,6 +136,11 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         state=_STATES[row[30]],
         superseded_by=row[31],
         token_count=row[32],
+        stability_days=row[33],
+        difficulty=row[34],
+        sample=None if row[35] is None else Sample(row[35]),
+        sample_reasons=() if row[36] is None else tuple(row[36].split()),
+        ended=() if row[37] is None else load_ended(row[37]),
     )
 
 
@@ -133,6 +156,7 @@ def _state_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
         "valid_to": _micros(fields["valid_to"]),
         "last_recalled_at": _micros(fields["last_recalled_at"]),
         "updated_at": to_micros(fields["updated_at"]),
+        "ended": dump_ended(fields["ended"]),
     }
 
 
@@ -143,6 +167,7 @@ def _state_fields(columns: Mapping[str, Any]) -> dict[str, Any]:
         "valid_to": _moment(columns["valid_to"]),
         "last_recalled_at": _moment(columns["last_recalled_at"]),
         "updated_at": from_micros(columns["updated_at"]),
+        "ended": () if columns.get("ended") is None else load_ended(columns["ended"]),
     }
 
 
@@ -197,7 +222,7 @@ def record_from_row(row: Any, encoder: int) -> Record:
     before = None
     if row.before is not None:
         columns = orjson.loads(row.before) | {"text": row.old_text}
-        before = memory_from_row([columns[column.name] for column in MEMORY_COLUMNS])
+        before = memory_from_row([columns.get(column.name) for column in MEMORY_COLUMNS])  # an earlier schema had fewer
     vector = load_vector(row.old_vector) if row.old_vector is not None and row.old_encoder == encoder else None
     return Record(entry, partition, before, bool(row.moved), vector)
 
@@ -208,6 +233,16 @@ def _micros(moment: datetime | None) -> int | None:
 
 def _moment(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(micros)
+
+
+def dump_ended(ended: Sequence[Ended]) -> str | None:
+    """JSON text of what has ended; None where nothing has."""
+    return dump_json([ended_record(each) for each in ended]) if ended else None
+
+
+def load_ended(text: str) -> tuple[Ended, ...]:
+    """The inverse of ``dump_ended``."""
+    return tuple(parse_ended(each, "ended") for each in orjson.loads(text))
 
 
 def dump_json(value: Any) -> str:

@@ -426,7 +426,7 @@ def _in(partition: Partition) -> dict[str, str]:
 def _change(row: Sequence[Any]) -> Change:
     if row[30] == MemoryState.DELETED.value:
         return Change(row[10], Partition(row[1], row[3], row[4]), row[2], None, number=row[0])
-    vector = None if row[33] is None else load_vector(row[33])
+    vector = None if row[-1] is None else load_vector(row[-1])
     return Change(row[10], Partition(row[1], row[3], row[4]), row[2], memory_from_row(row), vector, row[0])
 
 

@@ -1,5 +1,6 @@
 """One writing transaction on the tables."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -109,8 +110,26 @@ class SqlRows:
         if embedding is not None:
             self.put_embedding(memory.number, embedding, self.counters.encoder)
 
+    def put_claims(self, memory: Memory, claims: Sequence[tuple[str, str]]) -> None:
+        self._statements.delete_claims.run(self._cursor, number=memory.number)
+        place = {"tenant": memory.tenant, "user_id": memory.user_id, "bank": memory.bank, "number": memory.number}
+        for subject, attribute in claims:
+            self._statements.insert_claim.run(self._cursor, subject=subject, attribute=attribute, **place)
+
+    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
+        cursor = self._statements.claimants.run(
+            self._cursor,
+            tenant=partition.tenant,
+            user_id=partition.user_id,
+            bank=partition.bank,
+            subject=subject,
+            attribute=attribute,
+        )
+        return [memory_from_row(row) for row in cursor.fetchall()]
+
     def bury(self, memory: Memory) -> None:
         self.rewrite(memory, None)
+        self._statements.delete_claims.run(self._cursor, number=memory.number)
         self._statements.drop_key.run(self._cursor, at_number=memory.number)
 
     def touch(self, memory: Memory) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from vimbank.store.changes import STATE_FIELDS
 from vimbank.store.lives import LIFE_COLUMNS, LIFE_STATES
 from vimbank.store.rows import MEMORY_COLUMNS
-from vimbank.store.tables import LIVE, counter, embeddings, encoders, history, memories, recalls
+from vimbank.store.tables import LIVE, claims, counter, embeddings, encoders, history, memories, recalls
 
 __all__ = ["Statement", "Statements"]
 
@@ -110,6 +110,15 @@ class Statements:
         )
         self.insert_embedding = compiled(insert(embeddings).values({c: _given(c.name) for c in embeddings.c}))
         self.delete_embeddings = compiled(delete(embeddings).where(embeddings.c.number == _given("number")))
+        self.insert_claim = compiled(insert(claims).values({c: _given(c.name) for c in claims.c}))
+        self.delete_claims = compiled(delete(claims).where(claims.c.number == _given("number")))
+        claimed = (claims.c[name] == _given(name) for name in ("tenant", "user_id", "bank", "subject", "attribute"))
+        self.claimants = compiled(
+            select(*MEMORY_COLUMNS)
+            .select_from(claims.join(memories, claims.c.number == memories.c.number))
+            .where(*claimed, LIVE)
+            .order_by(memories.c.number)
+        )
         self.vector = compiled(
             select(embeddings.c.vector).where(
                 embeddings.c.number == _given("number"), embeddings.c.encoder == _given("encoder")

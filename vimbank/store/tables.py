@@ -26,6 +26,7 @@ from sqlalchemy import (
 __all__ = [
     "LIVE",
     "SCHEMA_VERSION",
+    "claims",
     "compactions",
     "counter",
     "embeddings",
@@ -39,7 +40,7 @@ __all__ = [
     "store",
 ]
 
-SCHEMA_VERSION: Final = "0002"
+SCHEMA_VERSION: Final = "0003"
 """The newest migration; a store at another one is migrated, or refused when this code does not know it."""
 
 metadata: Final = MetaData()
@@ -106,6 +107,11 @@ memories: Final = Table(
     Column("state", String, nullable=False),
     Column("superseded_by", String),
     Column("token_count", BigInteger, nullable=False),
+    Column("stability_days", Double),
+    Column("difficulty", Double),
+    Column("sample", String),
+    Column("sample_reasons", Text),  # words, a blank between
+    Column("ended", Text),  # JSON list; NULL: nothing has
     Column("idempotency_key", String),
 )
 
@@ -142,6 +148,20 @@ embeddings: Final = Table(
     PrimaryKeyConstraint("number", "encoder"),
     comment="Apart from the memories, so that listings carry no vectors and a second encoder can be filled online.",
 )
+
+claims: Final = Table(
+    "claims",
+    metadata,
+    Column("number", _NUMBER, ForeignKey("memories.number", ondelete="CASCADE"), nullable=False),
+    Column("tenant", String, nullable=False),
+    Column("user_id", String, nullable=False),
+    Column("bank", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("attribute", String, nullable=False),
+    PrimaryKeyConstraint("number", "subject", "attribute"),
+    comment="What each memory says something about, so that a write finds those that say otherwise.",
+)
+Index("claims_key", claims.c.tenant, claims.c.user_id, claims.c.bank, claims.c.subject, claims.c.attribute)
 
 history: Final = Table(
     "history",
