@@ -1,7 +1,8 @@
 """Sentences in which people tell facts and that they changed, for the generated set of fact updates.
 
-``REPORT`` was written before the rules of `vimbank.domain.statements` and is never looked at when they change;
-``TUNING`` is what the rules may be tried on. Both hold forms that the rules do not know.
+``TUNING`` is what the rules of `vimbank.domain.statements` may be tried on: two lists, the second of which was written
+before any rule and used for reporting until the rules were widened. What is reported now comes from
+`vimbank.eval.fact_update_report`. All hold forms that the rules do not know.
 
 A form is about a named person or thing where it has ``{s}``, else about the speaker. ``{v}`` is the value told,
 ``{old}`` the one before it, ``{year}`` a year well past.
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FILLERS", "REPORT", "TUNING", "Topic"]
+__all__ = ["FILLERS", "TUNING", "Topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Topic:
 
     ``states``: it is so; ``updates``: it is so now, in place of ``{old}``; ``ended``: it is no longer so, without a
     new value; ``past``: it was so, long ago; ``traps``: the value is named but nothing is said to be so.
-    ``many``: several values hold at a time. ``subjects``: names for ``{s}``.
+    ``many``: several values hold at a time. ``subjects``: names for ``{s}``. ``titles``: of texts that each tell of
+    their own, so that one's class is not another's.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Topic:
     past: Sequence[str] = ()
     traps: Sequence[str] = ()
     many: bool = False
+    titles: Sequence[str] = ()
 
 
 FILLERS: Final = {
@@ -70,7 +73,7 @@ _COUNTS_ZH: Final = ("两", "三", "四", "五")
 _PRICES: Final = ("$1,200", "$1,350", "$980", "$1,500")
 _PRICES_ZH: Final = ("3200元", "3500元", "4100元", "2800元")
 
-REPORT: Final = (
+_SECOND: Final = (
     Topic(
         name="residence",
         language="en",
@@ -457,7 +460,7 @@ REPORT: Final = (
     ),
 )
 
-TUNING: Final = (
+_FIRST: Final = (
     Topic(
         name="residence",
         language="en",
@@ -663,3 +666,5 @@ TUNING: Final = (
         traps=("WiFi密码是{v}吗？", "{s}忘了密码{v}。"),
     ),
 )
+
+TUNING: Final = _FIRST + _SECOND

@@ -1,8 +1,9 @@
 """A generated set of fact updates, in English and Chinese, and how well the rules decide it (V-9, V-10).
 
 A case is a handful of memories of one user in the order in which they arrive, and what should become of them: which
-ones are current, which are stale. Half of the cases come from templates that the rules were tried on, half from
-others (see `vimbank.eval.fact_update_templates`); only the second half is worth reporting.
+ones are current, which are stale. Half of the cases come from templates that the rules were tried on
+(`vimbank.eval.fact_update_templates`), half from others (`vimbank.eval.fact_update_report`); only the second half is
+worth reporting.
 
 Run as a program, this writes the set::
 
@@ -17,14 +18,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from vimbank.domain.conflicts import Claim, claims_of, decide
 from vimbank.domain.models import Memory
 from vimbank.domain.times import format_time, parse_time
-from vimbank.eval.fact_update_templates import FILLERS, REPORT, TUNING, Topic
+from vimbank.eval.fact_update_report import REPORT
+from vimbank.eval.fact_update_templates import FILLERS, TUNING, Topic
 
 __all__ = ["KINDS", "SPLITS", "Case", "Told", "case_record", "generate", "main", "measure", "read_case"]
 
@@ -36,8 +38,8 @@ KINDS: Final = ("update", "out_of_order", "negation", "restatement", "past", "tr
 
 ``update``: a new value.  ``out_of_order``: the same, and the older memory arrives last.  ``negation``: it is no longer
 so.  ``restatement``: told again.  ``past``: an old value is remembered.  ``trap``: another value is mentioned, wished
-for, asked about.  ``distractor``: another person of a similar name, another user, another attribute, or one of several
-values that hold at a time.
+for, asked about.  ``distractor``: another person of a similar name, another user, another text, another attribute, or
+one of several values that hold at a time.
 """
 
 _EPOCH: Final = datetime(2025, 1, 6, 9, tzinfo=UTC)
@@ -47,13 +49,17 @@ _DEFAULT_SEED: Final = 20250106
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One memory of a case: ``at`` is when it was said, ``created_at`` when it arrived; both aware UTC."""
+    """One memory of a case: ``at`` is when it was said, ``created_at`` when it arrived; both aware UTC.
+
+    ``title``: of the text that it is from, if any.
+    """
 
     id: str
     user_id: str
     text: str
     at: datetime
     created_at: datetime
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +133,7 @@ def _memory(told: Told) -> Memory:
         bank="dialog",
         kind="note",
         text=told.text,
+        title=told.title,
         created_at=told.created_at,
         updated_at=told.created_at,
         event_at=told.at,
@@ -161,6 +168,10 @@ class _Draw:
         chosen = self.rng.choice(len(self.topic.subjects), size=count, replace=False)
         return [self.topic.subjects[int(number)] for number in chosen]
 
+    def pick_titles(self) -> list[str]:
+        """Two titles, or none where the topic has none."""
+        return [str(title) for title in self.rng.permutation(self.topic.titles)[:2]]
+
     def other_attribute(self) -> "_Draw":
         """The same with another topic of the language and the split, about the same sort of subject."""
         others = [
@@ -184,7 +195,12 @@ class _Draw:
         return text
 
 
-_Line = tuple[str, str, bool]  # text, user, whether it is stale
+class _Line(NamedTuple):
+    text: str
+    user: str = "a"
+    stale: bool = False
+    other_text: bool = False
+    """Whether it is from another text than the first line."""
 
 
 def _case(number: int, kind: str, language: str, split: str, rng: np.random.Generator) -> Case:
@@ -201,17 +217,19 @@ def _case(number: int, kind: str, language: str, split: str, rng: np.random.Gene
         order.reverse()
     arrived = said[-1] + timedelta(days=1)
     late = kind == "out_of_order"
+    titles = draw.pick_titles()
     memories = [
         Told(
             id=f"{case_id}-{position}",
-            user_id=f"{case_id}-{lines[position][1]}",
-            text=lines[position][0],
+            user_id=f"{case_id}-{lines[position].user}",
+            text=lines[position].text,
+            title=titles[lines[position].other_text] if titles else None,
             at=said[position],
             created_at=arrived + timedelta(minutes=turn) if late else said[position],
         )
         for turn, position in enumerate(order)
     ]
-    stale = [f"{case_id}-{position}" for position in range(len(lines)) if lines[position][2]]
+    stale = [f"{case_id}-{position}" for position in range(len(lines)) if lines[position].stale]
     return Case(
         id=case_id,
         split=split,
@@ -250,50 +268,53 @@ def _update(draw: _Draw) -> list[_Line]:
         second = draw.say(draw.form(draw.topic.states), subject=subject, value=new)
     else:
         second = draw.say(draw.form(draw.topic.updates), subject=subject, value=new, old=old)
-    return [(first, "a", True), (second, "a", False)]
+    return [_Line(first, stale=True), _Line(second)]
 
 
 def _negation(draw: _Draw) -> list[_Line]:
     (subject,), (value,) = draw.subjects(1), draw.values(1)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.ended), subject=subject, value=value)
-    return [(first, "a", True), (second, "a", False)]
+    return [_Line(first, stale=True), _Line(second)]
 
 
 def _restatement(draw: _Draw) -> list[_Line]:
     (subject,), (value,) = draw.subjects(1), draw.values(1)
-    return [(draw.say(draw.form(draw.topic.states), subject=subject, value=value), "a", False) for _ in range(2)]
+    return [_Line(draw.say(draw.form(draw.topic.states), subject=subject, value=value)) for _ in range(2)]
 
 
 def _past(draw: _Draw) -> list[_Line]:
     (subject,), (value, before) = draw.subjects(1), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.past), subject=subject, value=before)
-    return [(first, "a", False), (second, "a", False)]
+    return [_Line(first), _Line(second)]
 
 
 def _trap(draw: _Draw) -> list[_Line]:
     (subject,), (value, other) = draw.subjects(1), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.traps), subject=subject, value=other)
-    return [(first, "a", False), (second, "a", False)]
+    return [_Line(first), _Line(second)]
 
 
 def _distractor(draw: _Draw) -> list[_Line]:
     (subject, namesake), (value, other) = draw.subjects(2), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     if draw.topic.many and draw.rng.random() < 0.5:
-        return [(first, "a", False), (draw.say(draw.form(draw.topic.states), subject=subject, value=other), "a", False)]
+        return [_Line(first), _Line(draw.say(draw.form(draw.topic.states), subject=subject, value=other))]
+    if draw.topic.titles and draw.rng.random() < 0.5:
+        second = draw.say(draw.form(draw.topic.states), subject=subject, value=other)
+        return [_Line(first), _Line(second, other_text=True)]
     elsewhere = draw.other_attribute()
     if elsewhere is not draw and draw.rng.random() < 0.3:
         shared = [name for name in elsewhere.topic.subjects if name == subject]
         told_of = shared[0] if shared else elsewhere.subjects(1)[0]
         second = elsewhere.say(elsewhere.form(elsewhere.topic.states), subject=told_of, value=elsewhere.values(1)[0])
-        return [(first, "a", False), (second, "a", False)]
+        return [_Line(first), _Line(second)]
     if not draw.named or draw.rng.random() < 0.3:
         second = draw.say(draw.form(draw.topic.states), subject=subject, value=other)
-        return [(first, "a", False), (second, "b", False)]
-    return [(first, "a", False), (draw.say(draw.form(draw.topic.states), subject=namesake, value=other), "a", False)]
+        return [_Line(first), _Line(second, user="b")]
+    return [_Line(first), _Line(draw.say(draw.form(draw.topic.states), subject=namesake, value=other))]
 
 
 _MAKERS: Final[Mapping[str, Callable[[_Draw], list[_Line]]]] = {
@@ -326,6 +347,7 @@ def case_record(case: Case) -> dict[str, Any]:
                 "text": told.text,
                 "event_at": format_time(told.at),
                 "created_at": format_time(told.created_at),
+                **({"title": told.title} if told.title else {}),
             }
             for told in case.memories
         ],
@@ -343,6 +365,7 @@ def read_case(record: Mapping[str, Any]) -> Case:
             text=told["text"],
             at=parse_time(told["event_at"], "event_at"),
             created_at=parse_time(told["created_at"], "created_at"),
+            title=told.get("title"),
         )
         for told in record["memories"]
     ]
