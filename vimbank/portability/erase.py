@@ -28,9 +28,11 @@ class Eraser(Protocol):
 def erase(service: MemoryService, eraser: Eraser, scope: Scope, *, actor: str) -> Receipt:
     """Remove every trace of the scope, and say so. Doing it twice gives a second receipt, of nothing.
 
-    Memories, tombstones, history, vectors, recalls and job records go in one transaction; then the indexes outside
-    the process are brought up to the store and asked, this process's indexes, snapshots and caches are dropped, and
-    the database's file is written anew. An erasure that was cut short is taken up by the next one.
+    Memories, tombstones, history, vectors, recalls and job records go in one transaction, and with a session or agent
+    every summary and portrait that any version of was made of it, with its history: the next run of the jobs makes
+    them anew from what is left. Then the indexes outside the process are brought up to the store and asked, this
+    process's indexes, snapshots and caches are dropped, and the database's file is written anew. An erasure that was
+    cut short is taken up by the next one.
 
     Raises:  InvalidInput: a bank, or no single user. BackendUnavailable: an index outside the process is out of reach
              (asked before anything is removed) or still holds something; the database is in use by an older reader.
@@ -150,4 +152,4 @@ def _is_left(trace: Any, receipt: Receipt, ids: set[str]) -> bool:
         return True
     named = ((receipt.session, trace.session_id), (receipt.agent, trace.agent_id))
     in_scope = all(wanted is None or (has is not None and receipt.of(has) == wanted) for wanted, has in named)
-    return in_scope or receipt.of(trace.memory_id) in ids
+    return in_scope or any(receipt.of(each) in ids for each in (trace.memory_id, *trace.sources))

@@ -6,7 +6,7 @@ after a source had been deleted tells of it no longer, but its history does.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from sqlalchemy import or_, select, update
@@ -18,6 +18,8 @@ from vimbank.store.sql_rows import SqlRows
 from vimbank.store.tables import history, memories
 
 __all__ = ["Told", "forget_names", "made_of", "named_sources", "told"]
+
+_NAMING: Final = ("superseded_by", "ended")
 
 
 @dataclass(slots=True)
@@ -51,7 +53,8 @@ def made_of(ids: Iterable[str], sources: Mapping[str, Iterable[str]]) -> set[str
         for source in named:
             made_from.setdefault(source, set()).add(summary)
     known = set(ids)
-    waiting, found = list(known), set()
+    waiting = list(known)
+    found: set[str] = set()
     while waiting:
         for summary in made_from.get(waiting.pop(), set()) - known - found:
             found.add(summary)
@@ -68,21 +71,30 @@ def named_sources(kind: object, metadata: object) -> list[str]:
 
 
 def forget_names(rows: SqlRows, scope: Scope, ids: Iterable[str]) -> None:
-    """Nothing of the user that stays names one of ``ids`` as its successor, neither now nor in its history."""
+    """Nothing of the user that stays names one of ``ids`` any more, neither now nor in its history.
+
+    What was superseded or ended by one of them stays so, but no longer says by which.
+    """
     gone = frozenset(ids)
-    mine = (memories.c.tenant == scope.tenant, memories.c.user_id == scope.user_id)
-    superseded = select(memories.c.number, memories.c.superseded_by).where(*mine, memories.c.superseded_by.is_not(None))
-    for number, successor in rows.all(superseded):
-        if successor in gone:
-            nameless = update(memories).values(superseded_by=None).where(memories.c.number == number)
-            rows.all(nameless, fetch=False)
-    h = history.c
-    naming = or_(h.changes.contains('"superseded_by":'), h.before.contains('"superseded_by":"'))
+    m, h = memories.c, history.c
+    mine = (
+        m.tenant == scope.tenant,
+        m.user_id == scope.user_id,
+        or_(m.superseded_by.is_not(None), m.ended.is_not(None)),
+    )
+    for number, successor, ended in rows.all(select(m.number, m.superseded_by, m.ended).where(*mine)):
+        now = {"superseded_by": _unnamed(successor, gone), "ended": _json_without(ended, gone)}
+        if now != {"superseded_by": successor, "ended": ended}:
+            rows.all(update(memories).values(**now).where(m.number == number), fetch=False)
+    # Of a change: both values; of columns before it: null where there was none.
+    naming = or_(
+        *(h.changes.contains(f'"{name}":') for name in _NAMING), *(h.before.contains(f'"{name}":"') for name in _NAMING)
+    )
     past = select(h.revision, h.changes, h.before).where(h.tenant == scope.tenant, h.user_id == scope.user_id, naming)
     for revision, changes, before in rows.all(past):
-        values = {"changes": _without(changes, gone), "before": _without(before, gone)}
-        if values != {"changes": changes, "before": before}:
-            rows.all(update(history).values(**values).where(h.revision == revision), fetch=False)
+        then = {"changes": _json_without(changes, gone), "before": _json_without(before, gone)}
+        if then != {"changes": changes, "before": before}:
+            rows.all(update(history).values(**then).where(h.revision == revision), fetch=False)
 
 
 def _versions(rows: SqlRows, scope: Scope) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -105,14 +117,24 @@ def _was_in(scope: Scope, columns: Mapping[str, Any]) -> bool:
     return bool(wanted) and all(asked == has for asked, has in wanted)
 
 
-def _without(text: str | None, gone: frozenset[str]) -> str | None:
-    """The JSON of a change or of columns, with null for a successor that is gone."""
-    if text is None:
-        return None
-    record = orjson.loads(text)
-    named = record.get("superseded_by")
-    if isinstance(named, list):
-        record["superseded_by"] = [None if each in gone else each for each in named]
-    elif named in gone:
-        record["superseded_by"] = None
-    return dump_json(record)
+def _json_without(text: str | None, gone: frozenset[str]) -> str | None:
+    """A JSON text that names none of ``gone``."""
+    return None if text is None else dump_json(_unnamed(orjson.loads(text), gone))
+
+
+def _unnamed(value: Any, gone: frozenset[str]) -> Any:
+    """A successor, what has ended, or the changes or columns that hold them: without the ids that are gone."""
+    if isinstance(value, str):
+        return None if value in gone else value
+    if isinstance(value, list):
+        return [_unnamed(each, gone) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "new_id" in value:
+        return value | ({"new_id": ""} if value["new_id"] in gone else {})
+    named = {name: _unnamed(value[name], gone) for name in ("superseded_by",) if name in value}
+    if "ended" in value:
+        # Columns keep it as they are kept: as JSON text.
+        ended = value["ended"]
+        named["ended"] = _json_without(ended, gone) if isinstance(ended, str) else _unnamed(ended, gone)
+    return value | named

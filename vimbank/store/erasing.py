@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from vimbank.domain.jobs import JobState
 from vimbank.domain.models import Memory, MemoryState, Partition, Scope
+from vimbank.domain.summaries import DERIVED_KINDS
 from vimbank.errors import BackendUnavailable
 from vimbank.store.changes import tombstone
 from vimbank.store.compaction import erased_user, note_compacted
@@ -40,7 +41,8 @@ _ENDED: Final = tuple(state.value for state in JobState if state.ended)
 class Buried:
     """What an erasure took, or is about to take: numbers and partitions of the rows that are left to ``purge``.
 
-    ``contents`` and ``ids``: a digest each, as the caller makes them. ``counts``: rows by kind of trace.
+    ``contents`` and ``ids``: a digest each, as the caller makes them. ``counts``: rows by kind of trace;
+    ``memories`` include ``summaries``.
     """
 
     numbers: Sequence[int]
@@ -124,11 +126,15 @@ class SqlEraser:
 def _trace(kind: str, tenant: str, row: Sequence[Any]) -> Trace:
     if kind == "recall":
         return Trace(kind, tenant, row[0], row[1])
+    memory_id, number, user_id = row[:3]
     if kind == "memory":
-        return Trace(kind, tenant, *row[:5], named_sources(row[5], row[6]))
+        _, _, _, session_id, agent_id, memory_kind, metadata = row
+        return Trace(
+            kind, tenant, memory_id, number, user_id, session_id, agent_id, named_sources(memory_kind, metadata)
+        )
     before = {} if row[3] is None else orjson.loads(row[3])
     sources = named_sources(before.get("kind"), before.get("metadata"))
-    return Trace(kind, tenant, *row[:3], before.get("session_id"), before.get("agent_id"), sources)
+    return Trace(kind, tenant, memory_id, number, user_id, before.get("session_id"), before.get("agent_id"), sources)
 
 
 # --- the transactions -------------------------------------------------------------------------------------------
@@ -149,7 +155,7 @@ def _bury(rows: SqlRows, scope: Scope, keep: bool, digest: Callable[[str], str],
     numbers = sorted(memory.number for memory in found)
     counts = {
         "memories": len(live),
-        "summaries": sum(memory.id in summaries for memory in live),
+        "summaries": sum(memory.kind in DERIVED_KINDS for memory in live),
         "tombstones": len(found) - len(live),
         "vectors": _delete_by(rows, embeddings, embeddings.c.number, numbers),
         "history": _delete_history(rows, scope, ids),
@@ -161,9 +167,12 @@ def _bury(rows: SqlRows, scope: Scope, keep: bool, digest: Callable[[str], str],
     partitions = sorted({memory.partition for memory in found})
     if keep:
         for memory in live:
-            # The agent stays until the tombstone goes, so that an erasure which was cut short can be taken up.
+            # Session and agent stay until the tombstone goes, so that an erasure which was cut short can be taken up.
             grave = tombstone(memory, revision=rows.take_revision(), now=now)
-            rows.bury(replace(grave, agent_id=memory.agent_id))
+            if memory.id in summaries:
+                rows.bury(replace(grave, agent_id=scope.agent_id, session_id=scope.session_id))
+            else:
+                rows.bury(replace(grave, agent_id=memory.agent_id))
     buried = Buried(
         numbers,
         partitions,
@@ -277,6 +286,7 @@ def _forget_jobs(rows: SqlRows, scope: Scope) -> int:
 
 
 def _rewrite_file(driver: Any) -> None:
+    driver.execute("PRAGMA temp_store=FILE")  # the new copy, as large as the store, would lie in memory
     driver.execute("VACUUM")
     deadline = time.monotonic() + _CHECKPOINT_PATIENCE_S
     while driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
