@@ -209,6 +209,20 @@ def test_the_check_finds_a_summary_that_would_have_been_left(place: tuple[Memory
     assert "store: 2 rows of memory are left" in found  # the tombstone, and the summary
 
 
+def test_a_recall_that_comes_late_is_gone_with_the_next_folding(tmp_path: Path) -> None:
+    """Another process noted it before the erasure, and writes it down after."""
+    with open_service(settings_of(tmp_path)) as first, open_service(settings_of(tmp_path)) as second:
+        for name in ("idmark", "stays"):
+            first.add(MemoryDraft(tenant="default", user_id=USER, bank="dialog", text=f"the pier {name}", id=name,
+                                  session_id=name))  # fmt: skip
+        assert len(second.search(Query(tenant="default", user_id=USER, text="pier")).results) == 2
+        receipt = gone(first, USER, session_id="idmark")
+        second.fold_recalls()
+        assert second.get("default", "stays").recall_count == 1
+        assert left(first, tmp_path, receipt, user_id=USER) == []
+    assert holding(tmp_path, "idmark") == []
+
+
 def test_search_gives_none_of_it(place: tuple[MemoryService, Path]) -> None:
     service, folder = place
     say(service, "sessmark", *MARKED)

@@ -326,11 +326,13 @@ class SqlStore:
             self._commits.run(write)
 
     def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
-        """See ``AccessLog.fold``; what each signal weighs: ``recall_weights``."""
+        """See ``AccessLog.fold``; what each signal weighs: ``recall_weights``. Lines of what is gone are removed."""
 
         def write(rows: SqlRows) -> int:
             entries = rows.unfolded(limit)
             fold_recalls(rows, entries, step=step, cap=cap, weights=self._weights, now=now)
+            if entries:
+                rows.drop_lost_recalls(entries[0].number, entries[-1].number)
             return len(entries)
 
         return self._commits.run(write)

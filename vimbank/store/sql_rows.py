@@ -176,6 +176,10 @@ class SqlRows:
             self.counters.folded = rows[-1][0]
         return [RecallEntry(row[1], row[2], from_micros(row[3]), Signal(row[4]), row[0]) for row in rows]
 
+    def drop_lost_recalls(self, first: int, last: int) -> None:
+        """Remove those lines of the access log whose memory is gone: an erasure may have passed them by."""
+        self._statements.delete_lost_recalls.run(self._cursor, first=first, last=last)
+
     def add_encoder(self, number: int, identity: str) -> None:
         self._statements.insert_encoder.run(self._cursor, number=number, identity=identity)
 

@@ -7,7 +7,7 @@ one row by its key. These run for every add and every search.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import ClauseElement, Dialect, bindparam, delete, func, insert, or_, select, text, update
+from sqlalchemy import ClauseElement, Dialect, bindparam, delete, exists, func, insert, or_, select, text, update
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -128,6 +128,14 @@ class Statements:
         self.insert_recall = compiled(insert(recalls).values({c: _given(c.name) for c in recalls.c}))
         self.read_recalls = compiled(
             select(recalls).where(recalls.c.number > _given("after")).order_by(recalls.c.number).limit(_given("limit"))
+        )
+        standing = memories.c.tenant == recalls.c.tenant, memories.c.id == recalls.c.memory_id, LIVE
+        self.delete_lost_recalls = compiled(
+            delete(recalls).where(
+                recalls.c.number >= _given("first"),
+                recalls.c.number <= _given("last"),
+                ~exists().where(*standing),
+            )
         )
         self.insert_encoder = compiled(insert(encoders).values({c: _given(c.name) for c in encoders.c}))
         mine = (embeddings.c.number == memories.c.number) & (embeddings.c.encoder == _given("encoder"))
