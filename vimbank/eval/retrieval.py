@@ -27,7 +27,17 @@ from vimbank.eval.metrics import all_at_k, any_at_k, mrr, ndcg_at_k, recall_at_k
 from vimbank.ingestion.datasets import LOADERS, Loader, Question
 from vimbank.service import MemoryService
 
-__all__ = ["FUSIONS", "METRICS", "evaluate", "main", "to_markdown"]
+__all__ = [
+    "FUSIONS",
+    "METRICS",
+    "TENANT",
+    "evaluate",
+    "file_hashes",
+    "main",
+    "memory_ids",
+    "progress_bar",
+    "to_markdown",
+]
 
 DEFAULT: Final = "default"
 FUSIONS: Final = ("dense", "sparse", "rrf", "convex", DEFAULT)
@@ -100,7 +110,7 @@ def evaluate(
     return {
         "set": name,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": _hashes(path),
+        "files": file_hashes(path),
         "settings": {**chosen, "extra_distractors": extra_distractors, "top_k": TOP_K, "without_extras": dict(BARE)},
         "machine": describe_machine(),
         "encoder": stats.encoder,
@@ -127,7 +137,7 @@ def _load(service: MemoryService, loader: Loader, path: Path, *, extra_distracto
     total = loader.total(path, extra_distractors=extra_distractors)
     drafts = loader.load(path, tenant=TENANT, extra_distractors=extra_distractors)
     added, started = 0, time.perf_counter()
-    with _bar(f"load {loader.name}", total, "memories") as bar:
+    with progress_bar(f"load {loader.name}", total, "memories") as bar:
         for batch in _batches(drafts):
             missing = [draft for draft in batch if not _known(service, draft)]
             for result in service.add_many(missing, actor="evaluation") if missing else ():
@@ -165,7 +175,7 @@ def _ask_all(service: MemoryService, questions: Sequence[Question], fusions: Seq
 
 def _ask(service: MemoryService, questions: Sequence[Question], fusion: str) -> _Run:
     answers, took = [], []
-    with _bar(f"ask, {fusion}", len(questions), "questions") as bar:
+    with progress_bar(f"ask, {fusion}", len(questions), "questions") as bar:
         for question in questions:
             query = Query(
                 tenant=TENANT,
@@ -178,7 +188,7 @@ def _ask(service: MemoryService, questions: Sequence[Question], fusion: str) -> 
             recall = service.search(query)
             if recall.degraded:
                 raise VimbankError(f"{', '.join(recall.degraded)} did not answer: the run would measure something else")
-            answers.append(_ids(recall.results))
+            answers.append(memory_ids(recall.results))
             took.append(recall.took_ms)
             bar.update()
     return _Run(fusion, answers, took)
@@ -192,7 +202,7 @@ def _fusion(name: str) -> FusionName:
     return found
 
 
-def _ids(results: Sequence[ScoredMemory]) -> list[str]:
+def memory_ids(results: Sequence[ScoredMemory]) -> list[str]:
     """Ids best first, each once; a segment stands for the memory it was cut from."""
     found = (
         hit.memory.source.parent_id
@@ -203,7 +213,8 @@ def _ids(results: Sequence[ScoredMemory]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _bar(label: str, total: int, unit: str) -> "tqdm[Any]":
+def progress_bar(label: str, total: int, unit: str) -> "tqdm[Any]":
+    """A bar on standard error, where that is a terminal."""
     return tqdm(total=total, desc=label, unit=f" {unit}", disable=None, dynamic_ncols=True)
 
 
@@ -225,7 +236,7 @@ def _scores(questions: Sequence[Question], run: _Run) -> dict[str, dict[str, dic
     return scores
 
 
-def _hashes(path: Path) -> dict[str, str]:
+def file_hashes(path: Path) -> dict[str, str]:
     """sha256 of each data file of the set's folder, by its name in it."""
     files = sorted(file for file in path.rglob("*") if file.is_file() and {".jsonl", ".tsv"} & set(file.suffixes))
     return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
