@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.curves import Curve
 from vimbank.domain.models import Change, Memory, Partition, Query, Recall, Vector, Vectors
 from vimbank.domain.text import analyze
 from vimbank.encoders.hashing import HashingEncoder
@@ -27,10 +28,17 @@ class Library:
     """Memories, their indexes and a pipeline over them.
 
     Texts are encoded by ``encoder`` unless a memory is added with a vector. Whatever is named in ``policy`` replaces
-    fields of the banks' policies.
+    fields of the banks' policies; all banks fade by ``curve``.
     """
 
-    def __init__(self, encoder: Encoder | None = None, *, reranker: Reranker | None = None, **policy: Any) -> None:
+    def __init__(
+        self,
+        encoder: Encoder | None = None,
+        *,
+        reranker: Reranker | None = None,
+        curve: Curve | None = None,
+        **policy: Any,
+    ) -> None:
         self.encoder = encoder or HashingEncoder(64)
         self.memories: dict[str, Memory] = {}
         self.past: list[tuple[Memory, Vector | None]] = []
@@ -44,6 +52,7 @@ class Library:
             indexes=self,
             store=self,  # type: ignore[arg-type]
             policies=self.policies,
+            curves={} if curve is None else dict.fromkeys(self.policies, curve),
             make_partition=self._make_partition,
             reranker=reranker,
         )

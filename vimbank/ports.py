@@ -543,8 +543,8 @@ class PartitionIndex(Protocol):
 
     def column(self, name: str) -> FloatArray:
         """``number``, ``revision``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``,
-        ``importance``, ``position``, ``group`` (an integer a parent, or a session where there is no parent; -1: none).
-        Read-only, not copied."""
+        ``stability_days``, ``importance``, ``position``, ``group`` (an integer a parent, or a session where there is
+        no parent; -1: none). Read-only, not copied."""
         ...
 
     def select(

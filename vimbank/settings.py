@@ -198,6 +198,9 @@ class BankSettings(_Room):
     half_life_days: float | None = Field(None, gt=0, description="Half-life of the time factor, days.")
     time_weight: float | None = Field(None, ge=0, le=1, description="How much age can take from a score.")
     window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
+    retention_weight: float | None = Field(
+        None, ge=0, le=1, description="How much fading, by its curve, can take from a score."
+    )
     neighbour_weight: float | None = Field(
         None, ge=0, le=1, description="Share of the best neighbour's relevance added."
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vimbank.domain.forgetting import retention
-from vimbank.domain.scoring import age_days, best_first, lift, time_factor
+from vimbank.domain.scoring import age_days, best_first, lift, retention_factor, time_factor
 
 UNIT = st.floats(0.0, 1.0)
 AGES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30).map(np.array)
@@ -20,6 +20,16 @@ def test_time_factor_is_bounded_and_falls_with_age(ages: np.ndarray, half_life: 
     assert (factor <= 1.0).all()
     assert (factor >= 1.0 - weight).all()
     assert (np.diff(factor) <= 0).all()
+
+
+@given(RELEVANCE, UNIT)
+def test_retention_is_a_prior_and_never_a_gate(retained: np.ndarray, weight: float) -> None:
+    """D11: in [1 - rho, 1], rises with R; above 0 where rho is below 1."""
+    factor = retention_factor(np.sort(retained), weight=weight)
+    assert (factor <= 1.0).all()
+    assert (factor >= 1.0 - weight).all()
+    assert (np.diff(factor) >= 0).all()
+    assert weight == 1.0 or (factor > 0).all()
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20), st.floats(-1e11, 1e11))

@@ -19,6 +19,9 @@ class BankPolicy:
         candidates: how many each leg brings, >= 1 (case 148).
         half_life_days: of the time factor; None: time does not count.
         time_weight: rho in g = (1 - rho) + rho * 2^(-age / half-life), in [0, 1] (B12).
+        retention_weight: rho in 1 - rho + rho * R, R by the forgetting curve of the bank's life, in [0, 1] (D11); below
+            1 no score that is above 0 becomes 0. Time and retention are two answers to one question, how much age
+            may take: by the age alone, or by age and recalls. One of them is enough; both multiply.
         window: turns returned on each side of a hit.
         neighbour_weight: how much of the best neighbour's relevance is added, in [0, 1] (D7).
         hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
@@ -33,6 +36,7 @@ class BankPolicy:
     candidates: int = 200
     half_life_days: float | None = None
     time_weight: float = 0.0
+    retention_weight: float = 0.0
     window: int = 0
     neighbour_weight: float = 0.0
     hop_weight: float = 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from vimbank.domain.models import BoolArray, FloatArray, IntArray
 from vimbank.errors import InvalidInput
 
-__all__ = ["SECONDS_A_DAY", "age_days", "best_first", "lift", "outcome_factor", "time_factor"]
+__all__ = ["SECONDS_A_DAY", "age_days", "best_first", "lift", "outcome_factor", "retention_factor", "time_factor"]
 
 SECONDS_A_DAY = 86_400.0
 
@@ -40,6 +40,16 @@ def time_factor(age: FloatArray, *, half_life_days: float | None, weight: float)
     if not half_life_days > 0.0:
         raise InvalidInput.of("half_life_days", "must be above 0")
     return (1.0 - weight) + weight * np.exp2(-age / half_life_days)
+
+
+def retention_factor(retention: FloatArray, *, weight: float) -> FloatArray:
+    """1 - rho + rho * R: forgetting as a prior, never a gate.
+
+    Args:    retention: R by a forgetting curve, (n,) in [0, 1].  weight: rho in [0, 1].
+    Returns: float64, (n,), in [1 - rho, 1]; rises with R. For rho < 1 a score above 0 stays above 0.
+    Source:  D11; MemoryBank 2.3 and VIMBank eq. 6 delete where this ranks lower.
+    """
+    return (1.0 - weight) + weight * retention
 
 
 def outcome_factor(failed: BoolArray, *, weight: float) -> FloatArray:

@@ -37,7 +37,7 @@ __all__ = ["MAX_METADATA_COLUMNS", "Roster", "content_number"]
 MAX_METADATA_COLUMNS: Final = 64
 """Metadata keys with a column of their own, the least used goes first: callers choose keys (case 56)."""
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _NUMBERS: Final = (
     "number",
     "revision",
@@ -50,6 +50,7 @@ _NUMBERS: Final = (
     "valid_to",
     "expires_at",
     "strength",
+    "stability_days",  # FSRS's
     "importance",
     "recall_count",
     "position",
@@ -179,6 +180,7 @@ class Roster:
             _seconds(memory.valid_to),
             _seconds(memory.expires_at),
             memory.strength,
+            np.nan if memory.stability_days is None else memory.stability_days,
             np.nan if memory.importance is None else memory.importance,
             memory.recall_count,
             np.nan if source.position is None else source.position,

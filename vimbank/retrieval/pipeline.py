@@ -17,10 +17,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from vimbank.domain.banks import BankPolicy
+from vimbank.domain.curves import Curve
 from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall, ScoredMemory, Vector
 from vimbank.domain.temporal import time_expressions
 from vimbank.domain.text import analyze_query
-from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
+from vimbank.errors import BackendUnavailable, ConfigError, InvalidInput, ModelError
 from vimbank.ports import (
     DenseSearch,
     Encoder,
@@ -79,11 +80,13 @@ class Pipeline:
     Args:    encoder: for queries that bring no vector of their own.
              indexes: the live partition indexes.  store: the records, and the past for ``as_of``.
              policies: by bank; what is not named there cannot be searched.
+             curves: by bank, how its memories fade; needed where a policy has a ``retention_weight``.
              make_partition: makes the empty index that an ``as_of`` search fills.
              sparse, dense: the legs of a search of now; one of the past has the in-process ones.
              reranker: scores the best candidates of each partition again; None: no reranking.
              records_cached: how many records are kept in memory, each as long as its revision stands; 0: none.
              analyze_query: text -> terms of the sparse leg.
+    Raises:  ConfigError: retention shall count in a bank without a curve.
     """
 
     def __init__(
@@ -94,17 +97,22 @@ class Pipeline:
         store: MemoryStore,
         policies: Mapping[str, BankPolicy],
         make_partition: MakePartition,
+        curves: Mapping[str, Curve] | None = None,
         sparse: SparseSearch | None = None,
         dense: DenseSearch | None = None,
         reranker: Reranker | None = None,
         records_cached: int = 10_000,
         analyze_query: Analyzer = analyze_query,
     ) -> None:
+        missing = [bank for bank, policy in policies.items() if policy.retention_weight and bank not in (curves or {})]
+        if missing:
+            raise ConfigError(f"retention_weight needs a forgetting curve, which {', '.join(missing)} has not")
         self._encoder = encoder
         self._indexes = indexes
         self._store = store
         self._records = RecordCache(store, records_cached)
         self._policies = policies
+        self._curves = curves or {}
         self._analyze_query = analyze_query
         self._make_partition = make_partition
         self._reranker = reranker
@@ -194,7 +202,15 @@ class Pipeline:
         def rank(place: tuple[Partition, BankPolicy]) -> Ranking:
             partition, policy = place
             with view.read(partition) as index:
-                return rank_partition(index, ask, policy, load=view.load, search=legs, reranker=self._reranker)
+                return rank_partition(
+                    index,
+                    ask,
+                    policy,
+                    load=view.load,
+                    search=legs,
+                    reranker=self._reranker,
+                    curve=self._curves.get(partition.bank),
+                )
 
         if len(places) > 1 and (legs.sparse.remote or legs.dense.remote):
             return list(self._partitions.map(rank, places))

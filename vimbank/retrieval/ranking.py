@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from vimbank.domain.banks import BankPolicy
+from vimbank.domain.curves import Curve, Traces
 from vimbank.domain.filters import Condition
 from vimbank.domain.fusion import (
     Fused,
@@ -34,7 +35,7 @@ from vimbank.domain.models import (
     Query,
     Vector,
 )
-from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, time_factor
+from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, retention_factor, time_factor
 from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
 from vimbank.ports import DenseLeg, DenseSearch, LexicalQuery, PartitionIndex, Reranker, SparseLeg, SparseSearch
@@ -159,8 +160,8 @@ class _Scored:
 
     rows: IntArray
     parts: dict[str, FloatArray]
-    factors: dict[str, FloatArray]
-    inputs: dict[str, FloatArray | float] = field(default_factory=dict)
+    inputs: dict[str, FloatArray | float]
+    factors: dict[str, FloatArray] = field(default_factory=dict)
 
     @property
     def relevance(self) -> FloatArray:
@@ -182,12 +183,15 @@ def rank_partition(
     load: Load,
     search: SearchLegs,
     reranker: Reranker | None = None,
+    curve: Curve | None = None,
 ) -> Ranking:
     """Rank one partition: filter, legs, completion, fusion, neighbours, hop, dates, rerank, factors, threshold, cut.
 
     A row that may not be returned contributes nothing, not even as a neighbour. A leg that is out of reach is left
     out and named; where it was the only one asked, its BackendUnavailable is raised. ``dense`` and ``sparse`` show
     one leg as it is: its normalised score, without anything that adds to it or takes from it (case 143).
+
+    Args:    curve: how the bank's memories fade; without one retention does not count.
     """
     query = ask.query
     fusion = query.fusion or policy.fusion
@@ -204,6 +208,7 @@ def rank_partition(
         except _LegLost as exc:
             lost[exc.leg] = exc.error
             continue
+        scored = scored if fusion in ("dense", "sparse") else _weighed(scored, index, ask, policy, curve, fusion)
         rows, ids, scores = _best(index, scored, ask, group=policy.group_by_parent)
         if len(ids) >= ask.depth or limit >= possible or not policy.group_by_parent:
             break
@@ -329,7 +334,7 @@ def _score(
     if fusion in ("dense", "sparse"):
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
         kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
-        return _Scored(candidates.rows, kept, {}, inputs)
+        return _Scored(candidates.rows, kept, inputs)
     fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
     best = _leading(index, candidates.rows, fused.relevance, _SMOOTHED)
     links = _links(index, policy, best, allowed=allowed, load=load)
@@ -341,8 +346,7 @@ def _score(
     _add_context(parts, index, ask, policy, candidates.rows, links)
     if reranker is not None and policy.rerank:
         parts = _rerank(parts, index, ask, policy, candidates.rows, load=load, reranker=reranker)
-    factors = _factors(index, policy, fusion, candidates.rows, ask, inputs)
-    return _Scored(candidates.rows, parts, factors, inputs)
+    return _Scored(candidates.rows, parts, inputs)
 
 
 def _fuse(
@@ -441,25 +445,43 @@ def _rerank(
     return halved | {"rerank": np.where(known, 0.5 * np.clip(again, 0.0, 1.0), 0.0)}
 
 
-def _factors(
-    index: PartitionIndex,
-    policy: BankPolicy,
-    fusion: FusionName,
-    rows: IntArray,
-    ask: Ask,
-    inputs: dict[str, FloatArray | float],
-) -> dict[str, FloatArray]:
-    factors: dict[str, FloatArray] = {}
+def _weighed(
+    scored: _Scored, index: PartitionIndex, ask: Ask, policy: BankPolicy, curve: Curve | None, fusion: FusionName
+) -> _Scored:
+    """With the factors that apply, and the figures they were made from."""
+    rows, factors, inputs = scored.rows, dict[str, FloatArray](), dict(scored.inputs)
+    timed = bool(policy.half_life_days is not None and policy.time_weight)
+    fades = curve is not None and bool(policy.retention_weight)
     # In eq. 4 time is already inside the fusion.
-    if policy.half_life_days is not None and policy.time_weight and fusion != "vimbank_eq4":
-        age = age_days(ask.now.timestamp(), index.column("event_at")[rows], index.column("last_recalled_at")[rows])
-        inputs["age_days"] = age
-        factors["time"] = time_factor(age, half_life_days=policy.half_life_days, weight=policy.time_weight)
+    if (timed or fades) and fusion != "vimbank_eq4":
+        recalled_at, traces = _recalls(index, rows, ask)
+        age = inputs["age_days"] = age_days(ask.now.timestamp(), index.column("event_at")[rows], recalled_at)
+        if timed:
+            factors["time"] = time_factor(age, half_life_days=policy.half_life_days, weight=policy.time_weight)
+        if curve is not None and fades:
+            retention = inputs["retention"] = curve.retention(traces, age)
+            inputs["strength"] = traces.strength
+            factors["retention"] = retention_factor(retention, weight=policy.retention_weight)
     if policy.failure_weight:
         failed = index.select(Condition("metadata.outcome", "eq", "failure"), now=ask.now)
         of_rows = np.ones(len(rows), dtype=np.bool_) if failed is None else failed[rows]
         factors["outcome"] = outcome_factor(of_rows, weight=policy.failure_weight)
-    return factors
+    return replace(scored, factors=factors, inputs=inputs)
+
+
+def _recalls(index: PartitionIndex, rows: IntArray, ask: Ask) -> tuple[FloatArray, Traces]:
+    """When these rows were last recalled, epoch seconds, NaN for never, and what recalls made of them.
+
+    What earlier recalls had made of a memory is not kept: to a search of the past, one that was recalled after that
+    instant is one that never was.
+    """
+    recalled_at = index.column("last_recalled_at")[rows]
+    strength, stability_days = index.column("strength")[rows], index.column("stability_days")[rows]
+    if ask.query.as_of is not None:
+        later = recalled_at > ask.now.timestamp()
+        recalled_at, stability_days = (np.where(later, np.nan, each) for each in (recalled_at, stability_days))
+        strength = np.where(later, 1.0, strength)
+    return recalled_at, Traces(strength, stability_days)
 
 
 # --- the cut ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vimbank.curves.catalogue import open_curve
 from vimbank.domain.banks import DEFAULT_POLICIES, BankPolicy
+from vimbank.domain.curves import Curve
 from vimbank.domain.lifecycle import DEFAULT_LIFECYCLES, LifecyclePolicy
 from vimbank.domain.models import Partition
 from vimbank.domain.text import ANALYZER_VERSION, analyze
@@ -94,7 +95,8 @@ def open_service(
         """Of the vectors in the store: a reindex may change it while this process runs."""
         return (store.encoder_identity() or chosen.identity).dimension
 
-    policies = bank_policies(settings.banks)
+    policies, lives = bank_policies(settings.banks), lifecycle_policies(settings.banks)
+    curves = {bank: _curve(lives.get(bank, LifecyclePolicy())) for bank in policies}
     try:
         legs = _elasticsearch_legs(
             settings, store, sorted(policies), lambda: store.encoder_identity() or chosen.identity
@@ -120,6 +122,7 @@ def open_service(
             store=store,
             policies=policies,
             make_partition=_index_factory(_in_process(settings.index), dimension),
+            curves=curves,
             sparse=None if legs is None else legs.sparse,
             dense=None if legs is None or legs.dense is None else legs.dense(encoder.identity),
             records_cached=settings.index.records_cached,
@@ -135,8 +138,8 @@ def open_service(
         limits=_limits(settings, policies),
         lifecycles=Lifecycles(
             store,
-            lifecycle_policies(settings.banks),
-            lambda policy: open_curve(policy.curve, tau_days=policy.tau_days, max_strength=policy.max_strength),
+            lives,
+            _curve,
             max_share=settings.jobs.max_share,
         ),
         clock=clock,
@@ -172,6 +175,10 @@ def lifecycle_policies(overrides: Mapping[str, BankSettings]) -> dict[str, Lifec
 
 def open_encoder(settings: EncoderSettings) -> Encoder:
     """The encoder that the settings name. Raises ConfigError where its model or library is missing."""
+def _curve(policy: LifecyclePolicy) -> Curve:
+    return open_curve(policy.curve, tau_days=policy.tau_days, max_strength=policy.max_strength)
+
+
     return _ENCODERS[settings.kind](settings)
 
 

@@ -1,0 +1,156 @@
+"""What the life of a memory does to its rank: retention as a prior."""
+
+from dataclasses import replace
+from datetime import timedelta
+from math import exp
+from typing import Any
+
+import pytest
+
+from tests.retrieval_kit import NOW, Library
+from vimbank.curves.fsrs import FsrsCurve
+from vimbank.domain.curves import ExponentialCurve
+from vimbank.domain.models import Explanation, MemoryDraft, Query, ScoredMemory
+from vimbank.encoders.hashing import HashingEncoder
+from vimbank.errors import ConfigError, IndexCorrupt
+from vimbank.indexes.roster import Roster
+from vimbank.settings import Settings
+from vimbank.wiring import open_service
+
+PLAIN: dict[str, Any] = {
+    "neighbour_weight": 0.0,
+    "temporal_weight": 0.0,
+    "hop_weight": 0.0,
+    "half_life_days": None,
+    "failure_weight": 0.0,
+    "window": 0,
+    "group_by_parent": False,
+}
+QUERY = [1.0, *([0.0] * 63)]
+NEAR = [0.8, 0.6, *([0.0] * 62)]
+"""Cosine 0.8 to the query: relevance 0.4 where no word is shared."""
+
+
+def fading(*, weight: float = 0.2, **policy: Any) -> Library:
+    """Memories fade as exp(-t / (10 S)), t in days."""
+    return Library(curve=ExponentialCurve(tau_days=10.0), **(PLAIN | {"retention_weight": weight} | policy))
+
+
+def days_ago(days: float) -> Any:
+    return NOW - timedelta(days=days)
+
+
+def explained(result: ScoredMemory) -> Explanation:
+    """Its explanation, which must give its score (case 133)."""
+    explanation = result.explanation
+    assert explanation is not None
+    score = sum(explanation.parts.values())
+    for factor in explanation.factors.values():
+        score *= factor
+    assert score == pytest.approx(result.score, abs=1e-6)
+    return explanation
+
+
+# --- retention ----------------------------------------------------------------------------------------------------
+
+
+def test_retention_by_hand() -> None:
+    library = fading()
+    library.add("weak", "pear", vector=NEAR, event_at=days_ago(20))
+    library.add("strong", "pear", vector=NEAR, event_at=days_ago(20), strength=4.0)
+    library.add("recalled", "pear", vector=NEAR, event_at=days_ago(20), strength=2.0, last_recalled_at=NOW)
+    results = library.recall("apple", vector=QUERY, explain=True).results
+    assert [result.memory.id for result in results] == ["recalled", "strong", "weak"]
+    assert [result.score for result in results] == pytest.approx(
+        [0.4, 0.4 * (0.8 + 0.2 * exp(-20 / 40)), 0.4 * (0.8 + 0.2 * exp(-2))], abs=1e-6
+    )
+    weak = explained(results[2])
+    assert weak.factors == {"retention": pytest.approx(0.8 + 0.2 * exp(-2))}
+    assert (weak.inputs["retention"], weak.inputs["strength"], weak.inputs["age_days"]) == pytest.approx(
+        (exp(-2), 1.0, 20.0)
+    )
+
+
+def test_without_an_event_age_counts_from_the_creation() -> None:
+    library = fading()
+    library.add("m", "pear", vector=NEAR, created_at=days_ago(10))
+    [result] = library.recall("apple", vector=QUERY, explain=True).results
+    assert explained(result).inputs["retention"] == pytest.approx(exp(-1))
+
+
+def test_fsrs_reads_the_stability() -> None:
+    library = Library(curve=FsrsCurve(), **(PLAIN | {"retention_weight": 1.0}))
+    library.add("lasting", "pear", vector=NEAR, event_at=days_ago(30), stability_days=30.0)
+    library.add("fresh", "pear", vector=NEAR, event_at=days_ago(30))
+    results = library.recall("apple", vector=QUERY, explain=True).results
+    assert [result.memory.id for result in results] == ["lasting", "fresh"]
+    # R is 0.9 at the age of the stability
+    assert results[0].score == pytest.approx(0.9 * 0.4, abs=1e-6)
+
+
+def test_time_and_retention_multiply() -> None:
+    library = fading(half_life_days=7.0, time_weight=0.2)
+    library.add("m", "pear", vector=NEAR, event_at=days_ago(7))
+    [result] = library.recall("apple", vector=QUERY, explain=True).results
+    factors = explained(result).factors
+    assert factors == {"time": pytest.approx(0.9), "retention": pytest.approx(0.8 + 0.2 * exp(-0.7))}
+
+
+def test_what_has_faded_away_is_still_found() -> None:
+    library = fading(weight=0.999)
+    library.add("old", "pear", vector=NEAR, event_at=days_ago(30_000))
+    [result] = library.recall("apple", vector=QUERY).results
+    assert 0.0 < result.score < 0.001
+
+
+@pytest.mark.parametrize("fusion", ["dense", "sparse", "vimbank_eq4"])
+def test_a_leg_as_it_is_and_eq4_know_no_retention(fusion: Any) -> None:
+    library = fading()
+    library.add("m", "apple", vector=NEAR, event_at=days_ago(20))
+    [result] = library.recall("apple", vector=QUERY, fusion=fusion, explain=True).results
+    assert explained(result).factors == {}
+    assert "retention" not in explained(result).inputs
+
+
+def test_a_search_of_the_past_knows_no_later_recall() -> None:
+    """A memory recalled since then fades as one that was never recalled; an earlier recall counts."""
+    library = fading(half_life_days=7.0, time_weight=0.2)
+    earlier = library.add("m", "pear", vector=NEAR, created_at=days_ago(60), strength=3.0, last_recalled_at=days_ago(1))
+    library.past = [(earlier, library.encoder.encode_documents(["apple"])[0])]
+    [then] = library.recall("apple", as_of=days_ago(30), explain=True).results
+    inputs = explained(then).inputs
+    assert (inputs["age_days"], inputs["strength"], inputs["retention"]) == pytest.approx((30.0, 1.0, exp(-3)))
+    known = replace(earlier, last_recalled_at=days_ago(40))
+    library.past = [(known, library.past[0][1])]
+    [then] = library.recall("apple", as_of=days_ago(30), explain=True).results
+    inputs = explained(then).inputs
+    assert (inputs["age_days"], inputs["strength"], inputs["retention"]) == pytest.approx((10.0, 3.0, exp(-1 / 3)))
+
+
+def test_a_recall_in_the_future_is_age_0_now() -> None:
+    """Case 108: a clock set back makes memories younger."""
+    library = fading()
+    library.add("m", "pear", vector=NEAR, event_at=days_ago(20), last_recalled_at=NOW + timedelta(days=1))
+    [result] = library.recall("apple", vector=QUERY, explain=True).results
+    assert explained(result).inputs["age_days"] == 0.0
+
+
+def test_retention_needs_a_curve() -> None:
+    with pytest.raises(ConfigError, match=r"retention_weight needs a forgetting curve, which .*dialog.* has not"):
+        Library(retention_weight=0.1)
+
+
+def test_the_curve_is_that_of_the_banks_life(tmp_path: Any) -> None:
+    life = {"curve": "exponential", "tau_days": 2.0}
+    settings = Settings(data_dir=tmp_path, banks={"dialog": {"retention_weight": 0.5, "lifecycle": life}})
+    with open_service(settings, encoder=HashingEncoder(64), clock=lambda: NOW) as service:
+        service.add(MemoryDraft(tenant="t", user_id="u", bank="dialog", text="red apple", created_at=days_ago(2)))
+        [result] = service.search(Query(tenant="t", user_id="u", text="apple", explain=True)).results
+    assert explained(result).factors["retention"] == pytest.approx(0.5 + 0.5 * exp(-1))
+
+
+def test_a_snapshot_of_the_former_columns_is_refused_so_that_it_is_rebuilt() -> None:
+    saved = Roster().dump()
+    saved["columns"] = [name for name in saved["columns"] if name != "stability_days"]
+    with pytest.raises(IndexCorrupt, match="other columns"):
+        Roster().restore(saved | {"format": 2})
