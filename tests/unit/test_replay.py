@@ -216,7 +216,8 @@ def test_a_replay_measures_motion_order_and_prior(memorybank: Path, tmp_path: Pa
         habits=Habits(days_after=40, questions_a_day=1),
         curves=("exponential",),
         keeps=(0.5,),
-        time_weights=(0.0, 0.2),
+        retention_weights=(0.0, 0.2),
+        time_weights=(0.0,),
     )
     report = replay("memorybank", memorybank, plan, settings=HASHING, scratch=tmp_path)
     assert json.dumps(report)
@@ -232,7 +233,7 @@ def test_a_replay_measures_motion_order_and_prior(memorybank: Path, tmp_path: Pa
     found = [bool(each.gold & second_day) for each in world.questions.evaluated]
     assert orders["held-out", "oldest first"]["recall"] == sum(found) / len(found)
     halved = [row for row in report["prior"] if row["setting"]["index"] == "half"]
-    assert [row["setting"]["time_weight"] for row in halved] == [0.0, 0.2] * 2
+    assert [row["setting"]["retention_weight"] for row in halved] == [0.0, 0.2] * 2
     assert halved[0]["change"] == 0.0
     page = to_markdown(report)
     assert "| none | exponential | report | 8 | 0.0 | 0.0 | -100.0 | 0.0 |" in page
@@ -247,7 +248,7 @@ def test_the_command_writes_result_page_and_plot(
     monkeypatch.setenv("VIMBANK_BANKS__DIALOG__LIFECYCLE__TAU_DAYS", "2")
     out, cache = tmp_path / "out", tmp_path / "cache"
     arguments = ["memorybank", str(memorybank), "--curve", "exponential", "--access", "held-out", "--days-after", "3"]
-    arguments += ["--keep", "0.5", "--time-weight", "0", "--out", str(out)]
+    arguments += ["--keep", "0.5", "--retention-weight", "0", "--time-weight", "0", "--out", str(out)]
     assert main([*arguments, "--cache", str(cache), "--json"]) == 0
     report = json.loads((out / "replay-memorybank.json").read_text())
     assert json.loads(capsys.readouterr().out) == report

@@ -5,7 +5,7 @@ Three things are measured, each against the same life and the same question with
 - *in motion*: the job ``forget`` runs from time to time under the bank's policy; what stays, and what is found;
 - *order*: nothing goes until the end, then the memories that would leave first, so many that a given share stays:
   every curve at the same sizes, beside the oldest first and a random order;
-- *prior*: weights of time in ranking, on the whole index and on the half of it that leaves last.
+- *prior*: weights of retention and of time in ranking, on the whole index and on the half of it that leaves last.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Plan:
         habits: how people ask, and how often what has faded is archived.
         curves, accesses, splits: which forgetting curves, access models and splits.
         keeps: shares of the memories that stay, in the measurement of the order, each in [0, 1]; (): none of it.
-        time_weights: of the prior in ranking; (): it is not measured.
+        retention_weights, time_weights: of the prior, all pairs; (): the prior is not measured.
     """
 
     habits: Habits = field(default_factory=Habits)
@@ -62,6 +62,7 @@ class Plan:
     accesses: Sequence[AccessModel] = ACCESS_MODELS
     splits: Sequence[Split] = ("tune", "report")
     keeps: Sequence[float] = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
+    retention_weights: Sequence[float] = (0.0, 0.05, 0.1, 0.2, 0.3)
     time_weights: Sequence[float] = (0.0, 0.2)
 
 
@@ -168,11 +169,12 @@ class _Trial:
             _keep(service, _leaving_first(service), HALF)
         for index, folder in (("whole", kept), ("half", half)):
             bare: Sequence[float] | None = None
-            for weight in self.plan.time_weights:
-                ranking = {"time_weight": weight}
-                outcome = self._outcome(folder, bare, **ranking)
-                bare = outcome.without
-                yield "prior", {"curve": self.curve, "index": index, **ranking}, outcome
+            for time_weight in self.plan.time_weights:
+                for weight in self.plan.retention_weights:
+                    ranking = {"time_weight": time_weight, "retention_weight": weight}
+                    outcome = self._outcome(folder, bare, **ranking)
+                    bare = outcome.without
+                    yield "prior", {"curve": self.curve, "index": index, **ranking}, outcome
 
     def _live(self, folder: Path, *, forgets: bool) -> Mapping[str, Any]:
         life = live(
@@ -282,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep", action="append", type=_share, help="share that stays; repeatable; default: 0.2 to 0.9"
     )
+    parser.add_argument("--retention-weight", action="append", type=_share, help="repeatable; the first is the base")
     parser.add_argument("--time-weight", action="append", type=_share, help="repeatable; the first is the base")
     parser.add_argument("--only-in-motion", action="store_true", help="measure neither the order nor the prior")
     parser.add_argument("--days-after", type=_count, default=habits.days_after, help="after the last session, days")
@@ -316,6 +319,7 @@ def _plan(chosen: argparse.Namespace) -> Plan:
         accesses=chosen.access or plan.accesses,
         splits=chosen.split or plan.splits,
         keeps=(chosen.keep or plan.keeps) if measured else (),
+        retention_weights=(chosen.retention_weight or plan.retention_weights) if measured else (),
         time_weights=(chosen.time_weight or plan.time_weights) if measured else (),
     )
 

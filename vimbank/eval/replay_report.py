@@ -98,7 +98,7 @@ def to_markdown(report: Mapping[str, Any]) -> str:
 _HEADINGS: Final[Mapping[str, str]] = {
     "in_motion": "In motion: forget runs under the policy",
     "order": "Order: what leaves first goes until a share is left",
-    "prior": "Prior: weights in ranking, against the first",
+    "prior": "Prior: weights in ranking, against the first pair",
 }
 
 
