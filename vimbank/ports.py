@@ -544,7 +544,7 @@ class PartitionIndex(Protocol):
     def column(self, name: str) -> FloatArray:
         """``number``, ``revision``, ``event_at`` (event or creation), ``last_recalled_at``, ``strength``,
         ``stability_days``, ``importance``, ``position``, ``group`` (an integer a parent, or a session where there is
-        no parent; -1: none). Read-only, not copied."""
+        no parent; -1: none), ``derived`` (1: a summary or portrait). Read-only, not copied."""
         ...
 
     def select(

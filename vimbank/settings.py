@@ -208,6 +208,9 @@ class BankSettings(_Room):
     temporal_weight: float | None = Field(None, ge=0, le=1, description="Weight of a date named in the query.")
     failure_weight: float | None = Field(None, ge=0, le=1, description="How much a failed task run loses.")
     group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
+    derived_weight: float | None = Field(
+        None, ge=0, le=1, description="What a summary or portrait keeps of its score; 1: all."
+    )
     rerank: int | None = Field(None, ge=0, le=1_000, description="How many are reranked by MaxSim; 0: none.")
     lifecycle: LifecycleSettings = Field(LifecycleSettings(), description="How its memories live and go.")
 

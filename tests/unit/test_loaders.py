@@ -166,6 +166,15 @@ def test_the_evaluation_runs_through_the_product_and_resumes(tmp_path: Path) -> 
     assert again["scores"] == report["scores"]
 
 
+def test_summaries_and_portraits_are_written_first_where_that_is_asked(tmp_path: Path) -> None:
+    path = rounds(tmp_path / "set" / "en", "mb-en-01")
+    settings = {"encoder": {"kind": "hashing"}}
+    report = evaluate("memorybank", path, tmp_path / "data", settings=settings, fusions=["default"], summaries=True)
+    # of the day, and of all days
+    assert {name: each["written"] for name, each in report["derived"].items()} == {"summarise": 2, "portrait": 2}
+    assert (report["by_kind"]["summary"], report["by_kind"]["portrait"]) == (2, 2)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "folder", "memories", "users", "questions", "with_evidence"),

@@ -10,6 +10,7 @@ import pytest
 from tests.retrieval_kit import NOW, Library
 from vimbank.curves.fsrs import FsrsCurve
 from vimbank.domain.curves import ExponentialCurve
+from vimbank.domain.filters import And, Condition, Filter, Not, Or
 from vimbank.domain.models import Explanation, MemoryDraft, Query, ScoredMemory
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import ConfigError, IndexCorrupt
@@ -49,6 +50,16 @@ def explained(result: ScoredMemory) -> Explanation:
         score *= factor
     assert score == pytest.approx(result.score, abs=1e-6)
     return explanation
+
+
+SUMMARY = {
+    "level": "day",
+    "period": "2026-01-31",
+    "method": "extractive",
+    "model": None,
+    "sources": ["turn"],
+    "sources_hash": "0",
+}
 
 
 # --- retention ----------------------------------------------------------------------------------------------------
@@ -154,3 +165,42 @@ def test_a_snapshot_of_the_former_columns_is_refused_so_that_it_is_rebuilt() -> 
     saved["columns"] = [name for name in saved["columns"] if name != "stability_days"]
     with pytest.raises(IndexCorrupt, match="other columns"):
         Roster().restore(saved | {"format": 2})
+
+
+# --- summaries and portraits --------------------------------------------------------------------------------------
+
+
+def with_a_summary() -> Library:
+    library = Library(**(PLAIN | {"derived_weight": 0.5}))
+    library.add("summary", "pear", vector=QUERY, kind="summary", metadata=SUMMARY)
+    library.add("portrait", "pear", vector=NEAR, kind="portrait", metadata=SUMMARY)
+    library.add("turn", "pear", vector=NEAR)
+    library.add("note", "pear", vector=NEAR, kind="summary", metadata={"level": "of water"})
+    return library
+
+
+def test_what_is_derived_keeps_a_part_of_its_score() -> None:
+    """Half of 0.5 and of 0.4; somebody's own memory of that kind was made of nothing, and keeps all."""
+    results = with_a_summary().recall("apple", vector=QUERY, explain=True).results
+    assert [result.memory.id for result in results] == ["note", "turn", "summary", "portrait"]
+    assert [result.score for result in results] == pytest.approx([0.4, 0.4, 0.25, 0.2], abs=1e-6)
+    assert [explained(result).factors["derived"] for result in results] == [1.0, 1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Condition("kind", "eq", "summary"),
+        And((Condition("id", "exists", True), Or((Not(Condition("kind", "eq", "turn")),)))),
+    ],
+)
+def test_who_filters_by_kind_gets_summaries_as_they_are(asked: Filter) -> None:
+    results = with_a_summary().recall("apple", vector=QUERY, filter=asked, explain=True).results
+    assert results[0].memory.id == "summary"
+    assert results[0].score == pytest.approx(0.5, abs=1e-6)
+    assert "derived" not in explained(results[0]).factors
+
+
+def test_another_filter_lets_summaries_rank_lower() -> None:
+    asked = Condition("id", "ne", "note")
+    assert with_a_summary().search("apple", vector=QUERY, filter=asked) == ["turn", "summary", "portrait"]

@@ -27,6 +27,8 @@ class BankPolicy:
         hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
         temporal_weight: how much a match with a date named in the query adds, in [0, 1] (D6).
         failure_weight: how much a failed task loses, in [0, 1] (V-24).
+        derived_weight: what a summary or portrait keeps of its score beside the memories it was made of, in [0, 1];
+            1: all. A query that filters by kind knows what it wants: there nothing is taken.
         group_by_parent: only the best hit of each parent (a task run) is returned.
         rerank: how many of the best are reranked by MaxSim where token vectors exist (D4); 0: none.
     """
@@ -42,6 +44,7 @@ class BankPolicy:
     hop_weight: float = 0.0
     temporal_weight: float = 0.0
     failure_weight: float = 0.0
+    derived_weight: float = 1.0
     group_by_parent: bool = False
     rerank: int = 50
 

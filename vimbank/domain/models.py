@@ -392,8 +392,8 @@ class Explanation:
         score     = relevance * product(factors.values())
 
     ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``, those that apply.
-    ``factors``: ``time``, ``retention``, ``outcome``. ``inputs``: the raw figures they were made from (BM25, its best
-    and upper bound, cosine, ranks, age_days, retention, strength, weights).
+    ``factors``: ``time``, ``retention``, ``outcome``, ``derived``. ``inputs``: the raw figures they were made from
+    (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, weights).
     """
 
     fusion: str

@@ -9,7 +9,16 @@ import numpy as np
 from vimbank.domain.models import BoolArray, FloatArray, IntArray
 from vimbank.errors import InvalidInput
 
-__all__ = ["SECONDS_A_DAY", "age_days", "best_first", "lift", "outcome_factor", "retention_factor", "time_factor"]
+__all__ = [
+    "SECONDS_A_DAY",
+    "age_days",
+    "best_first",
+    "derived_factor",
+    "lift",
+    "outcome_factor",
+    "retention_factor",
+    "time_factor",
+]
 
 SECONDS_A_DAY = 86_400.0
 
@@ -55,6 +64,11 @@ def retention_factor(retention: FloatArray, *, weight: float) -> FloatArray:
 def outcome_factor(failed: BoolArray, *, weight: float) -> FloatArray:
     """1 - weight for failed tasks, 1 for all others: (n,) float64 in [0, 1] (V-24, «success first»)."""
     return np.where(failed, 1.0 - weight, 1.0)
+
+
+def derived_factor(derived: BoolArray, *, weight: float) -> FloatArray:
+    """The weight for summaries and portraits, 1 for all others: (n,) float64 in [0, 1]."""
+    return np.where(derived, weight, 1.0)
 
 
 def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: float) -> FloatArray:

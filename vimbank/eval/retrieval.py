@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from vimbank.domain.models import SEGMENT_KIND, FusionName, MemoryDraft, Query, ScoredMemory
 from vimbank.errors import InvalidInput, NotFound, VimbankError
+from vimbank.eval.derive import write_derived
 from vimbank.eval.machine import describe_machine
 from vimbank.eval.metrics import all_at_k, any_at_k, mrr, ndcg_at_k, recall_at_k
 from vimbank.ingestion.datasets import LOADERS, Loader, Question
@@ -84,6 +85,7 @@ def evaluate(
     *,
     fusions: Sequence[str] = FUSIONS,
     extra_distractors: bool = False,
+    summaries: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Load a set into the data folder where it is not there yet, ask its questions, and score the answers.
@@ -91,6 +93,7 @@ def evaluate(
     Questions without evidence are counted, not scored. Searches do not reinforce, so a second run gives the same.
 
     Args:    name: a key of LOADERS.  path: the set's folder.  data: the data folder.  fusions: of FUSIONS.
+             summaries: summaries and portraits are written before the questions are asked. They stay in the folder.
              settings: as for ``MemoryService.open``.
     Returns: JSON values: set, files with sha256, settings, machine with commit, counts, seconds, bytes, and
              ``scores[fusion][split][category][metric]``, with ``all`` for every split and every category.
@@ -103,6 +106,8 @@ def evaluate(
     with MemoryService.open(data, **chosen) as service:
         loaded = _load(service, loader, path, extra_distractors=extra_distractors)
         service.flush()
+    derived = write_derived(data, TENANT, chosen) if summaries else {}
+    with MemoryService.open(data, **chosen) as service:
         stats = service.stats(TENANT)
         runs = _ask_all(service, asked, [fusion for fusion in fusions if fusion == DEFAULT])
     with MemoryService.open(data, **chosen, banks=_bare_banks(chosen.pop("banks", {}), stats.by_bank)) as service:
@@ -117,6 +122,7 @@ def evaluate(
         "memories": stats.memories,
         "by_kind": dict(stats.by_kind),
         "load": loaded,
+        "derived": derived,
         "disk_bytes": stats.disk_bytes,
         "questions": len(questions),
         "with_evidence": len(asked),
@@ -291,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="data folder, kept for the next run; default: a temporary one")
     parser.add_argument("--fusion", action="append", choices=FUSIONS, help="only this; repeatable; default: all")
     parser.add_argument("--extra-distractors", action="store_true", help="hotpotqa: 4,606 more passages")
+    parser.add_argument("--summaries", action="store_true", help="write summaries and portraits first; they stay there")
     parser.add_argument("--out", type=Path, help="folder for retrieval-NAME.json and .md")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     chosen = parser.parse_args(arguments)
@@ -303,6 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 data,
                 fusions=chosen.fusion or FUSIONS,
                 extra_distractors=chosen.extra_distractors,
+                summaries=chosen.summaries,
             )
         except VimbankError as error:
             sys.stderr.write(f"scripts/eval-retrieval: {error}\n")

@@ -26,6 +26,7 @@ from vimbank.domain.filters import (
     predicate,
 )
 from vimbank.domain.models import RUN_KIND, BoolArray, FloatArray, IntArray, Memory
+from vimbank.domain.summaries import derived_of
 from vimbank.domain.times import parse_time, to_seconds
 from vimbank.domain.titles import normalise_title
 from vimbank.errors import IndexCorrupt, InvalidInput
@@ -55,6 +56,7 @@ _NUMBERS: Final = (
     "recall_count",
     "position",
     "pinned",
+    "derived",  # 1: a summary or portrait made of other memories
     "group",
     "content",  # of the content hash: equal where text and all else that is indexed are equal
 )
@@ -185,6 +187,7 @@ class Roster:
             memory.recall_count,
             np.nan if source.position is None else source.position,
             memory.pinned,
+            derived_of(memory) is not None,
             self._group(memory),
             content_number(memory),
         ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from vimbank.domain.banks import BankPolicy
 from vimbank.domain.curves import Curve, Traces
-from vimbank.domain.filters import Condition
+from vimbank.domain.filters import And, Condition, Filter, Not, Or
 from vimbank.domain.fusion import (
     Fused,
     convex,
@@ -35,7 +35,15 @@ from vimbank.domain.models import (
     Query,
     Vector,
 )
-from vimbank.domain.scoring import age_days, best_first, lift, outcome_factor, retention_factor, time_factor
+from vimbank.domain.scoring import (
+    age_days,
+    best_first,
+    derived_factor,
+    lift,
+    outcome_factor,
+    retention_factor,
+    time_factor,
+)
 from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
 from vimbank.ports import DenseLeg, DenseSearch, LexicalQuery, PartitionIndex, Reranker, SparseLeg, SparseSearch
@@ -466,7 +474,23 @@ def _weighed(
         failed = index.select(Condition("metadata.outcome", "eq", "failure"), now=ask.now)
         of_rows = np.ones(len(rows), dtype=np.bool_) if failed is None else failed[rows]
         factors["outcome"] = outcome_factor(of_rows, weight=policy.failure_weight)
+    if policy.derived_weight < 1.0 and not _names(ask.query.filter, "kind"):
+        derived = index.column("derived")[rows] > 0
+        if derived.any():
+            factors["derived"] = derived_factor(derived, weight=policy.derived_weight)
     return replace(scored, factors=factors, inputs=inputs)
+
+
+def _names(filter: Filter | None, field: str) -> bool:
+    """Whether any condition of the filter is about this field."""
+    match filter:
+        case And(parts) | Or(parts):
+            return any(_names(part, field) for part in parts)
+        case Not(part):
+            return _names(part, field)
+        case Condition(named):
+            return named == field
+    return False
 
 
 def _recalls(index: PartitionIndex, rows: IntArray, ask: Ask) -> tuple[FloatArray, Traces]:
