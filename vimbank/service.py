@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from vimbank.domain.checks import CheckReport
 from vimbank.domain.curves import MAX_STRENGTH
 from vimbank.domain.filters import And, Condition
 from vimbank.domain.models import (
@@ -37,6 +38,7 @@ from vimbank.domain.models import (
 from vimbank.domain.sanitize import clean_id, clean_text
 from vimbank.domain.summaries import SUMMARY_KIND, DerivedKind, derived_of, marked, stale_ids
 from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
+from vimbank.feed.check import Auditor, Checker, Rewrite
 from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
 from vimbank.feed.remote import RemoteStatus
@@ -51,14 +53,10 @@ from vimbank.ports import AccessLog, Clock, Embedded, Encoder, EncoderIdentity, 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from vimbank.domain.models import Change
-
 __all__ = [
     "ALL_USERS",
     "MAX_TOP_K",
-    "CheckReport",
     "MemoryService",
-    "PartitionCheck",
     "Readiness",
     "ReindexReport",
     "Stats",
@@ -98,28 +96,6 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCheck:
-    """One partition of a check: how many memories the store has, and how the indexes differ from it."""
-
-    partition: Partition
-    memories: int
-    problems: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """All indexes compared with the store. ``problems`` are those of the store and of the data folder."""
-
-    partitions: Sequence[PartitionCheck]
-    problems: Sequence[str]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing differs."""
-        return not self.problems and not any(each.problems for each in self.partitions)
-
-
-@dataclass(frozen=True, slots=True)
 class ReindexReport:
     """What a change of encoder did."""
 
@@ -145,7 +121,6 @@ class Upkeep(MemoryStore, Protocol):
     def switch_encoder(self, identity: EncoderIdentity) -> None: ...
     def counts(self, tenant: str | None = None, user_id: str | None = None) -> Any: ...
     def disk_bytes(self) -> int: ...
-    def integrity(self) -> Sequence[str]: ...
     def store_id(self) -> str: ...
 
 
@@ -167,6 +142,7 @@ class MemoryService:
         self,
         *,
         store: Upkeep,
+        auditor: Auditor,
         log: AccessLog,
         encoder: Encoder,
         indexes: Follower,
@@ -180,6 +156,7 @@ class MemoryService:
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
+        self._auditor = auditor
         self._log = log
         self._indexes = indexes
         self._make_searcher = make_searcher
@@ -605,36 +582,37 @@ class MemoryService:
         )
 
     def check(
-        self, tenant: str | None = None, *, progress: Callable[[int, int], None] = lambda _done, _all: None
+        self,
+        tenant: str | None = None,
+        *,
+        repair: bool = False,
+        rewrite: Rewrite | None = None,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
     ) -> CheckReport:
-        """Compare every index, snapshots included, with the store. Reads everything, repairs nothing.
+        """Compare the store with itself, and every index, snapshot and summary with the store. Reads everything.
 
         Indexes outside the process are brought up to date first, as before a search; one that is out of reach is a
-        problem of every partition.
+        problem of every partition. See ``feed.check``.
+
+        Args:    repair: make anew what differs, from the store; what is left then says why.
+                 rewrite: brings stale summaries up to date (``jobs.check``); None: they are only told of.
+        Raises:  ConfigError: a repair with another encoder than the store's.
         """
-        problems = [*self._store.integrity()]
-        partitions = self._store.partitions(tenant)
-        checks = []
-        for done, partition in enumerate(partitions, 1):
-            checks.append(self._check_partition(partition))
-            progress(done, len(partitions))
-        # Last: a snapshot is read when its partition is.
-        problems += [f"snapshot {name} was damaged and set aside" for name in self._indexes.status().damaged]
-        return CheckReport(checks, problems)
-
-    def _check_partition(self, partition: Partition) -> PartitionCheck:
-        live: list[Change] = []
-        with self._indexes.read(partition) as index:
-            for batch in self._store.live(partition):
-                live.extend(batch)
-            current = [change for change in live if change.revision <= index.cursor]
-            problems = [*index.compare(current)]
-        if self._remotes is not None:
-            problems += self._remotes.compare(partition, lambda: self._live(partition))
-        return PartitionCheck(partition, len(live), problems)
-
-    def _live(self, partition: Partition) -> Sequence["Change"]:
-        return [change for batch in self._store.live(partition) for change in batch]
+        identity = self._store.encoder_identity()
+        if repair and identity not in (None, self._encoder.identity):
+            raise ConfigError(f"the store holds embeddings by {identity}, this process uses {self._encoder.identity}")
+        checker = Checker(
+            self._store,
+            self._auditor,
+            self._indexes,
+            () if self._remotes is None else self._remotes.followers,
+            self._preparer.embeddings,
+            identity,
+            now=self._clock(),
+            repair=repair,
+            rewrite=rewrite,
+        )
+        return checker.run(tenant, progress)
 
     def reindex(
         self, encoder: Encoder, *, batch: int = 256, progress: Callable[[int], None] = lambda _done: None

@@ -126,6 +126,7 @@ class JobSettings(_Room):
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
     compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
     check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
+    check_repair: bool = Field(True, description="Have the scheduled check repair what differs from the store.")
     forget_every_s: float | None = Field(
         None, gt=0, description="How often what has faded is archived, seconds; unset: when asked."
     )

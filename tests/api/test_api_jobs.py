@@ -103,7 +103,7 @@ def test_the_list_is_newest_first_and_can_be_narrowed(client: TestClient) -> Non
 def test_what_can_be_started_is_listed_with_its_parameters(client: TestClient) -> None:
     kinds = {kind["name"]: kind for kind in client.get("/v1/jobs/names").json()["items"]}
     assert {"check", "reindex", "snapshot", "compact", "held"} <= set(kinds)
-    assert set(kinds["check"]["params"]) == {"tenant"}
+    assert set(kinds["check"]["params"]) == {"tenant", "repair"}
     assert kinds["check"]["every_s"] == 86_400
     assert kinds["held"]["every_s"] is None
 

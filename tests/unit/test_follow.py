@@ -81,8 +81,8 @@ def test_case_1_a_damaged_index_file_is_rebuilt_from_the_store(opened: Open, tmp
         for word, text in (("first", "A is the first"), ("second", "B is the second"), ("third", "C is the third")):
             assert found(service, word) == [text]
         report = service.check()
-        assert not any(each.problems for each in report.partitions)
-        assert bool(report.problems) == (damage != "gone"), "a file that was set aside is reported"
+        components = [problem.component for problem in report.everything]
+        assert components == ([] if damage == "gone" else ["snapshots"]), "a file that was set aside is reported"
         assert ("damaged" in service.ready().components["indexes"]) == (damage != "gone")
 
 

@@ -43,7 +43,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "unsuppress": Entry("vimbank.cli.lifecycle", "unsuppress", "Show a suppressed memory again."),
     "forecast": Entry("vimbank.cli.lifecycle", "forecast", "Show which memories go, when and why."),
     "stats": Entry("vimbank.cli.upkeep", "stats", "Count what is stored."),
-    "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store."),
+    "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store, and repair it."),
     "export": Entry("vimbank.cli.portability", "export", "Export memories to a file."),
     "import": Entry("vimbank.cli.portability", "import_", "Import an export, or another system's dump."),
     "erase": Entry("vimbank.cli.erasing", "erase", "Erase a user everywhere, with a receipt."),

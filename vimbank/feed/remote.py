@@ -227,6 +227,45 @@ class RemoteFollower:
             return [f"{self.name}: {error}"]
         return [problem for problem in again if problem in set(found)]
 
+    def repair(self, partition: Partition, live: Callable[[], Sequence[Change]]) -> None:
+        """Apply again what the index lacks of a partition or holds differently, and delete what the store has not.
+
+        What it refuses, because it holds something that calls itself newer, stays: ``refill`` is for that.
+
+        Args:    live: as in ``compare``.
+        Raises:  as ``catch_up``.
+        """
+        self.catch_up()
+        before = self._store.state().revision
+        memories = live()
+        with self.breaker.guard():
+            held = dict(self._index.holds(partition))
+            wrong = [each for each in memories if self._expected(each) and held.get(each.number) != each.revision]
+            right = {each.number for each in memories if self._expected(each)}
+            # What was written after ``before`` may be in the index and not among the memories that were read.
+            surplus = [number for number, revision in held.items() if number not in right and revision <= before]
+            gone = [Change(before, partition, "", None, None, number) for number in surplus]
+            for changes in (wrong, gone):
+                for start in range(0, len(changes), self._batch_size):
+                    self._index.apply(changes[start : start + self._batch_size])
+            self._index.advance(self.cursor)
+
+    def refill(self) -> None:
+        """Empty the index and fill it from the store, for what no single change mends. Raises as ``catch_up``.
+
+        Searches go without it until that is done.
+        """
+        _LOG.warning("the index %s is filled anew: it holds what no change of the store can mend", self.name)
+        self.breaker.check()
+        self._passes.submit(self._empty).result()
+        self.catch_up()
+
+    def _empty(self) -> None:
+        """In the thread of the passes, so that none is under way."""
+        self.forget()
+        with self._asking():
+            self._index.reset()
+
     def close(self) -> None:
         """Stop probing, and wait for the pass that runs to end at its next batch."""
         self._closed = True

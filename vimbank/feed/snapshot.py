@@ -16,7 +16,7 @@ import logging
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,18 +84,22 @@ class SnapshotFolder:
         """
         path = self.file(partition)
         try:
-            mapped = np.memmap(path, dtype=np.uint8, mode="r")
-        except FileNotFoundError:
-            return None
-        except ValueError:  # an empty file cannot be mapped
-            raise self._set_aside(path, "the file is empty") from None
-        try:
-            snapshot = _read(mapped)
-        except (ValueError, KeyError, TypeError, struct.error) as error:
+            return _checked(path, partition)
+        except ValueError as error:
             raise self._set_aside(path, str(error)) from error
-        if snapshot.partition != partition:
-            raise self._set_aside(path, "it belongs to another partition")
-        return snapshot
+
+    def fault(self, partition: Partition) -> str | None:
+        """What is wrong with the partition's snapshot, which stays; None where it checks out, or there is none."""
+        path = self.file(partition)
+        try:
+            _checked(path, partition)
+        except ValueError as error:
+            return f"{path.name}: {error}"
+        return None
+
+    def stands(self, partition: Partition) -> bool:
+        """Whether there is a snapshot of the partition that checks out."""
+        return self.file(partition).exists() and self.fault(partition) is None
 
     def drop(self, partition: Partition) -> None:
         """Delete the partition's snapshot, also a damaged one and one that a killed process had half written."""
@@ -114,9 +118,16 @@ class SnapshotFolder:
             except (OSError, ValueError, KeyError, TypeError, struct.error):
                 continue  # damaged, or gone meanwhile: loading it will tell
 
-    def damaged(self) -> list[str]:
-        """Names of files that were set aside."""
-        return sorted(path.name for path in self._path.glob("*.damaged"))
+    def damaged(self, partition: Partition | None = None) -> list[str]:
+        """Names of files that were set aside: the partition's, or all."""
+        pattern = "*.damaged" if partition is None else f"{self.file(partition).stem}.*.damaged"
+        return sorted(path.name for path in self._path.glob(pattern))
+
+    def drop_damaged(self, names: Iterable[str]) -> None:
+        """Delete files that were set aside; those that are gone already are none."""
+        for name in names:
+            if name.endswith(".damaged"):
+                (self._path / name).unlink(missing_ok=True)
 
     @staticmethod
     def _set_aside(path: Path, reason: str) -> IndexCorrupt:
@@ -126,6 +137,23 @@ class SnapshotFolder:
         path.rename(aside)
         _LOG.error("index snapshot %s is damaged (%s); set aside as %s", path.name, reason, aside.name)
         return IndexCorrupt("snapshot", f"{path.name}: {reason}; set aside as {aside.name}")
+
+
+def _checked(path: Path, partition: Partition) -> Snapshot | None:
+    """The snapshot in a file, None where there is no file. Raises ValueError for a damaged one."""
+    try:
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")
+    except FileNotFoundError:
+        return None
+    except ValueError:  # an empty file cannot be mapped
+        raise ValueError("the file is empty") from None
+    try:
+        snapshot = _read(mapped)
+    except (KeyError, TypeError, struct.error) as error:
+        raise ValueError(str(error)) from error
+    if snapshot.partition != partition:
+        raise ValueError("it belongs to another partition")
+    return snapshot
 
 
 def _write(file: BinaryIO, snapshot: Snapshot) -> None:

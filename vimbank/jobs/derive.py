@@ -1,6 +1,6 @@
 """What the jobs that write summaries and portraits share: reading a partition, carrying out a plan, the report."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -83,10 +83,16 @@ class Tally:
 
 
 def run_over_partitions(
-    context: JobContext, params: Mapping[str, Any], kind: DerivedKind, work: Callable[["Derivation"], None]
+    context: JobContext,
+    params: Mapping[str, Any],
+    kind: DerivedKind,
+    work: Callable[["Derivation"], None],
+    *,
+    only: Collection[str] | None = None,
 ) -> Mapping[str, Any]:
     """Call ``work(derivation)`` for each partition that is asked for; the report.
 
+    Args:    only: the ids that may be refreshed or removed, and nothing is added; None: whatever has to be done.
     Raises:  ModelError: whatever was tried failed; nothing was changed.
     """
     make = context.around.writer
@@ -100,7 +106,8 @@ def run_over_partitions(
     ]
     try:
         for partition in partitions:
-            work(Derivation(context, writer, partition, kind, tally, dry_run=params.get("dry_run", False)))
+            dry_run = params.get("dry_run", False)
+            work(Derivation(context, writer, partition, kind, tally, dry_run=dry_run, only=only))
     except (Stopped, TokensSpent) as reason:
         stopped = str(reason)
     if tally.failed and not (tally.written or tally.refreshed):
@@ -140,6 +147,7 @@ class Derivation:
         tally: Tally,
         *,
         dry_run: bool,
+        only: Collection[str] | None = None,
     ) -> None:
         self.context = context
         self.writer = writer
@@ -147,6 +155,7 @@ class Derivation:
         self.kind = kind
         self.tally = tally
         self.dry_run = dry_run
+        self._only = only
         now = context.around.clock()
         memories = self._read()
         self.sources: Sequence[Memory] = [memory for memory in memories if is_source(memory, now)]
@@ -199,11 +208,18 @@ class Derivation:
             return plan.existing
         return self.write(plan, lambda: self.writer.write(task, passages(plan.sources)))
 
+    def may(self, memory: Memory | None) -> bool:
+        """Whether this run may touch it; None: whether it may add one."""
+        return self._only is None or (memory is not None and memory.id in self._only)
+
     def write(self, plan: Plan, text_of: Callable[[], str | None]) -> Memory | None:
         """Put the text that ``text_of`` gives in the plan's place; the memory, None where that failed.
 
         A text of None: there is nothing to tell, and what told of it goes.
         """
+        if not self.may(plan.existing):
+            self.tally.unchanged += 1
+            return plan.existing
         if self.dry_run:
             self._count(plan)
             return plan.existing
@@ -229,6 +245,8 @@ class Derivation:
     def remove(self, memory: Memory) -> None:
         """Delete what tells of nothing any more."""
         self.context.check()
+        if not self.may(memory):
+            return
         self.existing.pop(memory.id, None)
         if not self.dry_run:
             try:

@@ -72,9 +72,9 @@ _ALL: Final = (
         name="check",
         queue="index",
         run=check.check,
-        description="Compare every index with the store.",
+        description="Compare every index with the store, and repair what differs.",
         validate=check.validate,
-        params={"tenant": "only this tenant's memories; left out: all"},
+        params=check.PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(

@@ -15,6 +15,7 @@ def schedules(
     snapshot_every_s: float,
     compact_every_s: float,
     check_every_s: float,
+    check_repair: bool = True,
     reinforce_every_s: float,
     expire_every_s: float = 86_400.0,
     forget_every_s: float | None = None,
@@ -26,6 +27,9 @@ def schedules(
 
     What takes memories away or writes new ones waits for somebody to ask: how much recall each costs is not measured
     on every set yet (extractive summaries in the dialog bank cost LoCoMo 2.4 points of recall@5).
+
+    Args:    check_repair: the check repairs, too. It makes anew what is made from the store anyway, and tells of it;
+                 a damaged index that waited for somebody to look would answer wrongly until then.
     """
     periods = {
         "follow": follow_every_s,
@@ -39,8 +43,9 @@ def schedules(
         "summarise": summarise_every_s,
         "portrait": portrait_every_s,
     }
+    params = {"check": {"repair": check_repair}}
     return [
-        Schedule(name, timedelta(seconds=every_s), JOBS[name].queue)
+        Schedule(name, timedelta(seconds=every_s), JOBS[name].queue, params.get(name, {}))
         for name, every_s in periods.items()
         if every_s is not None
     ]

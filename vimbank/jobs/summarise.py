@@ -1,6 +1,6 @@
 """Summaries of what happened: of groups of five turns with update by overlap, of days, and of all days (M-3, M-4)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,14 +25,19 @@ from vimbank.jobs.derive import Derivation, passages, run_over_partitions
 __all__ = ["summarise"]
 
 
-def summarise(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Bring the summaries up to date with what was said; a second run changes nothing."""
+def summarise(
+    context: JobContext, params: Mapping[str, Any], *, only: Collection[str] | None = None
+) -> Mapping[str, Any]:
+    """Bring the summaries up to date with what was said; a second run changes nothing.
+
+    Args:    only: bring these up to date alone, and add none.
+    """
 
     def work(derivation: Derivation) -> None:
         _Groups(derivation).update()
         derivation.daily_and_global("day_summary", "global_summary")
 
-    return run_over_partitions(context, params, SUMMARY_KIND, work)
+    return run_over_partitions(context, params, SUMMARY_KIND, work, only=only)
 
 
 class _Groups:
@@ -52,6 +57,8 @@ class _Groups:
         covered: set[str] = set()
         for memory, derived in self._derivation.of_level("group"):
             covered.update(self._refresh(memory, derived))
+        if not self._derivation.may(None):
+            return
         for session_id, group in uncovered_groups(self._derivation.sources, covered, size=GROUP_SIZE):
             self._take_in(session_id, group)
 

@@ -71,8 +71,8 @@ def translate(error: BaseException) -> BackendUnavailable | BackendRejected:
 
 
 def integrity(connection: Connection) -> list[str]:
-    """What SQLite finds wrong with the file."""
-    return [row[0] for row in connection.exec_driver_sql("PRAGMA quick_check") if row[0] != "ok"]
+    """What SQLite finds wrong with the file, the entries of its indexes included."""
+    return [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
 
 
 def disk_bytes(connection: Connection) -> int:

@@ -40,6 +40,7 @@ from vimbank.retrieval.pipeline import Pipeline
 from vimbank.retrieval.rerank import MaxSimReranker
 from vimbank.service import MemoryService
 from vimbank.settings import BankSettings, EncoderSettings, IndexSettings, Settings, load_settings
+from vimbank.store.soundness import SqlAuditor
 from vimbank.store.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def open_service(
 
     return MemoryService(
         store=store,
+        auditor=SqlAuditor(store),
         log=store,
         encoder=chosen,
         indexes=indexes,
@@ -173,12 +175,12 @@ def lifecycle_policies(overrides: Mapping[str, BankSettings]) -> dict[str, Lifec
     return policies
 
 
-def open_encoder(settings: EncoderSettings) -> Encoder:
-    """The encoder that the settings name. Raises ConfigError where its model or library is missing."""
 def _curve(policy: LifecyclePolicy) -> Curve:
     return open_curve(policy.curve, tau_days=policy.tau_days, max_strength=policy.max_strength)
 
 
+def open_encoder(settings: EncoderSettings) -> Encoder:
+    """The encoder that the settings name. Raises ConfigError where its model or library is missing."""
     return _ENCODERS[settings.kind](settings)
 
 

@@ -38,6 +38,7 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         snapshot_every_s=jobs.snapshot_every_s,
         compact_every_s=jobs.compact_every_s,
         check_every_s=jobs.check_every_s,
+        check_repair=jobs.check_repair,
         reinforce_every_s=settings.store.recalls_fold_s,
         forget_every_s=jobs.forget_every_s,
         expire_every_s=jobs.expire_every_s,

@@ -1,0 +1,271 @@
+"""check --repair: what is really damaged is named, and mended from the store; nothing is lost meanwhile."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import SettableClock
+from tests.repair_kit import Place, components, fill, found, place, repaired
+from vimbank.domain.models import MemoryDraft, MemoryPatch, MemoryState, Partition, StateChange
+from vimbank.encoders.hashing import HashingEncoder
+from vimbank.indexes.partition import LocalPartition
+from vimbank.service import MemoryService
+
+HERE = Partition("default", "ana", "knowledge")
+TEXTS = ("red kite over the pier", "blue heron in the reeds", "grey owl at dusk")
+FORMS = ("alone", pytest.param("scaled", marks=pytest.mark.services))
+
+
+@pytest.fixture(params=FORMS)
+def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Both forms, the indexes in process."""
+    with place(request.param, tmp_path / "data") as made:
+        yield made
+
+
+def index_of(service: MemoryService) -> LocalPartition:
+    """The process's own index, to be damaged."""
+    with service._indexes.read(HERE) as index:
+        assert isinstance(index, LocalPartition)
+        return index
+
+
+def vectors(service: MemoryService, ids: list[str]) -> np.ndarray[Any, Any]:
+    index = index_of(service)
+    return index.dense.vectors(index.rows(ids))
+
+
+# -- the in-process index --
+
+
+def alter_a_vector(index: LocalPartition) -> None:
+    index.dense.replace(1, np.eye(32, dtype=np.float32)[0])
+
+
+def alter_terms(index: LocalPartition) -> None:
+    index.sparse.replace(1, ["nonsense"])
+
+
+def lose_a_row(index: LocalPartition) -> None:
+    for leg in (index.dense, index.sparse, index._roster):
+        leg.remove(0)  # type: ignore[attr-defined]
+
+
+def make_stale(index: LocalPartition) -> None:
+    index._roster._numbers[1, 2] -= 1  # its revision
+
+
+@pytest.mark.parametrize("damage", [alter_a_vector, alter_terms, lose_a_row, make_stale])
+def test_a_damaged_index_is_named_and_made_anew(here: Place, damage: Callable[[LocalPartition], None]) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        wanted = vectors(service, ids)
+        damage(index_of(service))
+        repaired(service, "index")
+        assert np.array_equal(vectors(service, ids), wanted)
+        assert found(service, "heron", top_k=1) == [TEXTS[1]]
+    with here.open() as again:
+        assert components(again.check()) == [], "the new snapshot holds what was repaired"
+
+
+def test_a_surplus_row_is_named_and_goes(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        index_of(service)
+        here.sql(f"DELETE FROM embeddings WHERE number = (SELECT number FROM memories WHERE id = '{ids[0]}')")
+        here.sql(f"DELETE FROM memories WHERE id = '{ids[0]}'", f"DELETE FROM history WHERE memory_id = '{ids[0]}'")
+        repaired(service, "index")
+        assert ids[0] not in index_of(service)._roster.all_ids()
+
+
+# -- snapshots --
+
+
+def test_a_damaged_snapshot_goes_when_a_good_one_stands(here: Place) -> None:
+    with here.open() as service:
+        fill(service, TEXTS)
+        found(service, "kite")
+    (file,) = here.snapshots
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with here.open() as service:
+        assert found(service, "heron", top_k=1) == [TEXTS[1]]
+        repaired(service, "snapshots")
+        assert here.snapshots == [file], "nothing that was set aside is left"
+        assert service.ready().components["indexes"] == "ok"
+    with here.open() as service:
+        assert components(service.check()) == []
+
+
+def test_a_snapshot_that_is_damaged_while_its_index_is_loaded_is_found(here: Place) -> None:
+    with here.open() as service:
+        fill(service, TEXTS)
+        found(service, "kite")
+        service.flush()
+        (file,) = here.snapshots
+        damaged = bytes(len(file.read_bytes()))
+        file.write_bytes(damaged)
+        assert components(service.check()) == ["snapshots"]
+        assert file.read_bytes() == damaged, "without a repair nothing is changed"
+        repaired(service, "snapshots")
+        assert here.snapshots == [file]
+
+
+def test_what_was_set_aside_of_a_partition_that_is_gone_goes_too(here: Place) -> None:
+    with here.open() as service:
+        fill(service, TEXTS)
+        found(service, "kite")
+        service.flush()
+        (here.settings.data_dir / "indexes" / f"{'0' * 32}.0.damaged").write_bytes(b"nobody's")
+        repaired(service, "snapshots")
+        assert len(here.snapshots) == 1
+
+
+# -- embeddings --
+
+
+def test_a_lost_embedding_is_made_again_in_every_process(here: Place) -> None:
+    with here.open() as service, here.open() as other:
+        ids = fill(service, TEXTS)
+        wanted = vectors(service, ids)
+        assert np.array_equal(vectors(other, ids), wanted)
+        here.sql("DELETE FROM embeddings")
+        service._indexes.rebuild(HERE)  # such as a restart does
+        other._indexes.rebuild(HERE)
+        assert not vectors(service, ids).any()
+        report = repaired(service, "embeddings")
+        assert report.repaired == {"embeddings": 3}
+        assert np.array_equal(vectors(service, ids), wanted)
+        assert np.array_equal(vectors(other, ids), wanted), "the other process makes its index anew"
+        assert components(other.check()) == []
+    assert here.sql("SELECT count(*) FROM embeddings") == [(3,)]
+
+
+@pytest.mark.parametrize("blob", [np.ones(8, "<f4"), np.full(32, np.nan, "<f4")])
+def test_an_embedding_that_cannot_be_the_encoders_is_made_again(here: Place, blob: np.ndarray[Any, Any]) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        wanted = vectors(service, ids)
+        hexadecimal = blob.tobytes().hex()
+        value = f"x'{hexadecimal}'" if here.settings.store.url is None else f"'\\x{hexadecimal}'"
+        here.sql(f"UPDATE embeddings SET vector = {value} WHERE number = 2")
+        report = service.check()
+        assert set(components(report)) == {"embeddings", "index"}
+        assert service.check(repair=True).ok
+        assert components(service.check()) == []
+        assert np.array_equal(vectors(service, ids), wanted)
+
+
+def test_orphans_beside_no_memory_go(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        service.delete("default", ids[0])
+        vector = "x'00'" if here.settings.store.url is None else "'\\x00'"
+        here.sql(
+            f"INSERT INTO embeddings (encoder, number, vector) VALUES (1, 1, {vector})",  # of a deleted memory
+            f"INSERT INTO embeddings (encoder, number, vector) VALUES (1, 77, {vector})",  # of none
+        )
+        report = repaired(service, "embeddings")
+        assert [problem.text for problem in report.problems] == [
+            "embeddings: a row of number 1, which no memory has",
+            "embeddings: a row of number 77, which no memory has",
+        ]
+    assert here.sql("SELECT number FROM embeddings ORDER BY number") == [(2,), (3,)]
+
+
+# -- the store --
+
+
+def test_counters_that_are_behind_are_set_right_and_nothing_is_written_over(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        found(service, "kite")
+        here.sql("UPDATE counter SET revision = 1, number = 1")
+        repaired(service, "store")
+        service.add(MemoryDraft(tenant="default", user_id="ana", bank="knowledge", text="a fourth"))
+        assert found(service, "fourth", top_k=1) == ["a fourth"]
+        assert [service.get("default", each).text for each in ids] == list(TEXTS)
+        assert components(service.check()) == []
+    assert here.sql("SELECT revision, number FROM counter") == [(4, 4)]
+
+
+def test_a_memory_that_only_its_history_knows_is_told_and_left(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        here.sql("DELETE FROM embeddings WHERE number = 3", f"DELETE FROM memories WHERE id = '{ids[2]}'")
+        report = service.check(repair=True)
+        assert not report.ok
+        (left,) = [problem for problem in report.everything if not problem.repaired]
+        assert (left.component, left.text) == ("store", f"{ids[2]} of tenant default: has a history, but is not there")
+        assert left.why is not None
+        assert "backup" in left.why
+        assert service.history("default", ids[2])[0].new_text == TEXTS[2], "what is left of it stays"
+
+
+def test_a_segment_without_its_document_is_told_and_left(here: Place) -> None:
+    with here.open() as service:
+        text = " ".join(f"Sentence number {n} of a long manual." for n in range(200))
+        added = service.add_document(tenant="default", user_id="ana", text=text)
+        here.sql(f"DELETE FROM memories WHERE id = '{added.id}'", f"DELETE FROM history WHERE memory_id = '{added.id}'")
+        report = service.check(repair=True)
+        assert not report.ok
+        assert len(report.problems) == added.segments
+        assert all(problem.component == "store" and problem.why for problem in report.problems)
+
+
+def test_a_damaged_index_of_the_database_is_made_anew(tmp_path: Path) -> None:
+    """The index is hidden from SQLite while a row is changed: it then holds an entry that no row has."""
+    with place("alone", tmp_path) as here:
+        with here.open() as service:
+            fill(service, TEXTS)
+        database = str(here.settings.data_dir / "vimbank.db")
+
+        def run(*statements: str) -> list[Any]:
+            connection = sqlite3.connect(database)
+            rows: list[Any] = []
+            for statement in ("PRAGMA writable_schema=ON", *statements):
+                rows = connection.execute(statement).fetchall()
+            connection.commit()
+            connection.close()
+            return rows
+
+        ((name, table, page, sql),) = run(
+            "SELECT name, tbl_name, rootpage, sql FROM sqlite_master WHERE name = 'memories_partition_revision'"
+        )
+        run("DELETE FROM sqlite_master WHERE name = 'memories_partition_revision'")
+        run("UPDATE memories SET user_id = 'ben' WHERE number = 1")
+        run(f"INSERT INTO sqlite_master VALUES ('index', '{name}', '{table}', {page}, '{sql}')")
+        run("UPDATE memories SET user_id = 'ben' WHERE number = 1")
+        with here.open() as service:
+            first = service.check()
+            assert "store" in components(first)
+            assert any("memories_partition_revision" in problem.text for problem in first.problems)
+            assert service.check(repair=True).ok
+            assert components(service.check()) == []
+
+
+@pytest.mark.services
+def test_an_invalid_index_of_postgresql_is_made_anew(tmp_path: Path) -> None:
+    with place("scaled", tmp_path) as here, here.open() as service:
+        fill(service, TEXTS)
+        here.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'memories_revision'::regclass")
+        repaired(service, "store")
+
+
+# -- outside the process --
+
+
+def document_path(here: Place, leg: str, number: int) -> tuple[str, dict[str, str]]:
+    """Path and routing of a memory's document."""
+    with here.client as client:
+        for index in client.ask("GET", f"/{here.settings.elasticsearch.prefix}-*/_mapping"):
+            hits = client.ask("POST", f"/{index}/_search", {"query": {"term": {"number": number}}})["hits"]["hits"]
+            if hits and leg in index:
+                return f"/{index}/_doc/{number}", {"routing": hits[0]["_routing"]}
+    raise AssertionError("there is no such document")
