@@ -53,6 +53,7 @@ __all__ = [
     "EncoderIdentity",
     "JobQueue",
     "JobStore",
+    "Judged",
     "LexicalQuery",
     "Lives",
     "MemoryStore",
@@ -270,6 +271,15 @@ class PreparedPatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """Whether a stored memory is worth remembering, by somebody who read ``memory`` as it is here (V-5)."""
+
+    memory: Memory
+    sample: Sample
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StoreState:
     """One cheap read: the newest revision, and the generation, which grows when all indexes must be rebuilt.
 
@@ -347,6 +357,14 @@ class MemoryStore(Protocol):
         """
         ...
 
+    def put_samples(self, judged: Sequence[Judged], *, actor: str, now: datetime) -> int:
+        """Write ``sample`` and ``sample_reasons`` of memories, all in one transaction; how many.
+
+        Left out: what is gone, what says something else by now, what has this judgement already. A new revision and
+        an update in the history; text and ``updated_at`` stay.
+        """
+        ...
+
     def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
         """The memories with these ids, in the order given, every state but deleted; unknown ids are left out."""
         ...
@@ -385,6 +403,12 @@ class MemoryStore(Protocol):
 
     def next_position(self, partition: Partition, session_id: str) -> int:
         """One more than the highest position in the session, deleted memories included; 0 for a new session."""
+        ...
+
+    def session_tail(
+        self, partition: Partition, session_id: str, *, before: int, limit: int
+    ) -> list[tuple[Memory, Vector | None]]:
+        """What was said last in a session before a position, newest first, with vectors; every state but deleted."""
         ...
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:

@@ -32,7 +32,8 @@ from vimbank.domain.models import (
     Vectors,
 )
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     RECALL_WEIGHTS,
     IdSource,
@@ -218,6 +219,11 @@ class InMemoryStore:
         with self._lock:
             return change_states(self._rows, changes, tenant=tenant, actor=actor, now=now)
 
+    def put_samples(self, judged: Sequence[Judged], *, actor: str, now: datetime) -> int:
+        """See ``MemoryStore.put_samples``."""
+        with self._lock:
+            return put_samples(self._rows, judged, actor=actor, now=now)
+
     # -- reads --
 
     def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
@@ -311,6 +317,22 @@ class InMemoryStore:
         wanted = (partition, session_id, None)
         found = [each for each in memories if (each.partition, each.session_id, each.source.parent_id) == wanted]
         return 1 + max((each.source.position for each in found if each.source.position is not None), default=-1)
+
+    def session_tail(
+        self, partition: Partition, session_id: str, *, before: int, limit: int
+    ) -> list[tuple[Memory, Vector | None]]:
+        """See ``MemoryStore.session_tail``."""
+        wanted = (partition, session_id, None)
+        with self._lock:
+            found = [
+                (each.source.position, each, self._rows.vector(each))
+                for each in self._rows.standing()
+                if (each.partition, each.session_id, each.source.parent_id) == wanted
+                and each.source.position is not None
+                and each.source.position < before
+            ]
+        found.sort(key=lambda row: -row[0])
+        return [(memory, vector) for _, memory, vector in found[:limit]]
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""

@@ -27,8 +27,9 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.times import to_micros
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store import reencoding
+from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     RECALL_WEIGHTS,
     IdSource,
@@ -177,6 +178,10 @@ class SqlStore:
             return []
         return self._commits.run(lambda rows: change_states(rows, changes, tenant=tenant, actor=actor, now=now))
 
+    def put_samples(self, judged: Sequence[Judged], *, actor: str, now: datetime) -> int:
+        """See ``MemoryStore.put_samples``."""
+        return self._commits.run(lambda rows: put_samples(rows, judged, actor=actor, now=now)) if judged else 0
+
     # -- reads --
 
     def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
@@ -247,6 +252,20 @@ class SqlStore:
             lambda cursor: self._statements.last_position.run(cursor, session_id=session_id, **values).fetchone()
         )
         return 0 if row[0] is None else int(row[0]) + 1
+
+    def session_tail(
+        self, partition: Partition, session_id: str, *, before: int, limit: int
+    ) -> list[tuple[Memory, Vector | None]]:
+        """See ``MemoryStore.session_tail``."""
+
+        def read(cursor: Any) -> list[Any]:
+            encoder = self._encoder(cursor)
+            values = {"encoder": encoder, "session_id": session_id, "before": before, "limit": limit}
+            found: list[Any] = self._statements.session_tail.run(cursor, **values, **_in(partition)).fetchall()
+            return found
+
+        rows = self._connections.read(read)
+        return [(memory_from_row(row), None if row[-1] is None else load_vector(row[-1])) for row in rows]
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""

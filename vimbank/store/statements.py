@@ -154,6 +154,17 @@ class Statements:
             .where(*in_partition, or_(*(memories.c.state == state for state in LIFE_STATES)))
             .order_by(memories.c.number)
         )
+        self.session_tail = compiled(
+            with_vector.where(
+                *in_partition,
+                memories.c.session_id == _given("session_id"),
+                memories.c.position < _given("before"),
+                memories.c.parent_id.is_(None),
+                LIVE,
+            )
+            .order_by(memories.c.position.desc())
+            .limit(_given("limit"))
+        )
         self.last_position = compiled(
             select(func.max(memories.c.position)).where(
                 *in_partition, memories.c.session_id == _given("session_id"), memories.c.parent_id.is_(None)
