@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vimbank.domain.filters import ATTRIBUTES, And, Condition, Filter, Not, Operator, Or, matches, parse, to_json
-from vimbank.domain.models import Memory, Source
+from vimbank.domain.models import Memory, Sample, Source
 from vimbank.indexes.roster import Roster
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 # Few and small values, so that conditions meet them; those that == confuses are among them.
 numbers = st.sampled_from([0, 1, 1.0, 0.5, -2, 3, 2**53])
-words = st.sampled_from(["", "a", "ab", "b", "1", "*", "A", "é", "true"])
+words = st.sampled_from(["", "positive", "a", "ab", "b", "1", "*", "A", "é", "true"])
 scalars = st.one_of(numbers, words, st.booleans())
 moments = st.integers(0, 3).map(lambda hours: START + timedelta(hours=hours))
 keys = st.sampled_from(["a", "b", "a.b", "kind", "ké"])
@@ -55,6 +55,8 @@ def memories(draw: st.DrawFn, id: str) -> Memory:
         expires_at=draw(moment),
         importance=draw(st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))),
         pinned=draw(st.booleans()),
+        sample=draw(st.one_of(st.none(), st.sampled_from(Sample))),
+        superseded_by=draw(text),
         recall_count=draw(st.integers(0, 3)),
         last_recalled_at=draw(moment),
     )

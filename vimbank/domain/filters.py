@@ -74,6 +74,8 @@ ATTRIBUTES: Final[Mapping[str, AttributeType]] = {
     "speaker": "text",
     "title": "text",
     "state": "text",
+    "sample": "text",
+    "superseded_by": "text",
     "parent_id": "text",
     "event_id": "text",
     "importance": "number",

@@ -60,7 +60,18 @@ _NUMBERS: Final = (
     "group",
     "content",  # of the content hash: equal where text and all else that is indexed are equal
 )
-_TEXTS: Final = ("kind", "session_id", "agent_id", "speaker", "title", "parent_id", "state", "event_id")
+_TEXTS: Final = (
+    "kind",
+    "session_id",
+    "agent_id",
+    "speaker",
+    "title",
+    "parent_id",
+    "state",
+    "event_id",
+    "sample",
+    "superseded_by",  # of what is indexed none has one, but a filter may ask
+)
 _AT: Final = {name: index for index, name in enumerate(_NUMBERS)}
 _DECODED_AT_ONCE: Final = 512
 _PLACES_A_GROUP: Final = 2**32  # a place is group * this + position
