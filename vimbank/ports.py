@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from vimbank.domain.curves import Curve
 from vimbank.domain.filters import Filter
 from vimbank.domain.jobs import Job, JobState, Progress, QueueName
 from vimbank.domain.models import (
@@ -312,6 +313,7 @@ class Lives:
     importance: FloatArray
     pinned: BoolArray
     strength: FloatArray
+    stability_days: FloatArray
 
 
 class MemoryStore(Protocol):
@@ -439,10 +441,12 @@ class AccessLog(Protocol):
         """Durable when it returns."""
         ...
 
-    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
-        """Fold up to ``limit`` entries into their memories, each once: count, strength (+step, to cap), last recall.
+    def fold(self, curve_of: Callable[[str], Curve], *, limit: int, now: datetime) -> int:
+        """Fold the ``limit`` oldest entries into their memories, each once: ``domain.reinforcement.reinforce``.
 
-        One transaction; returns how many entries were folded; 0 when none is left.
+        One transaction, with the cursor: an entry counts once, whoever folds and whenever they die. A memory takes
+        one revision at most. Entries whose memory is gone say nothing. Args: curve_of: the curve of a bank.
+        Returns how many entries were folded; 0 when none is left.
         """
         ...
 

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vimbank.domain.checks import CheckReport
-from vimbank.domain.curves import MAX_STRENGTH
 from vimbank.domain.filters import And, Condition
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -43,7 +42,8 @@ from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
 from vimbank.feed.remote import RemoteStatus
 from vimbank.feed.remotes import Remotes
-from vimbank.ingestion.dialog import Turn, drafts_of_turns
+from vimbank.ingestion.assess import Assessor
+from vimbank.ingestion.dialog import Turn, drafts_of_turns, parts_of_turns
 from vimbank.ingestion.documents import extract
 from vimbank.ingestion.prepare import Limits, Preparer
 from vimbank.ingestion.tasks import TaskRun, drafts_of_task
@@ -68,8 +68,8 @@ _LOG = logging.getLogger(__name__)
 ALL_USERS: Final = "*"
 """As the user of a search: every user of the tenant, for keys that may."""
 
-STRENGTH_STEP: Final = 1.0
-"""What one recall adds to a memory's strength (V-31, M-16)."""
+_FOLDED_AT_ONCE: Final = 5_000
+"""Lines of the access log in one transaction: no other write waits for long."""
 
 MAX_TOP_K: Final = 1_000
 """Most results of a search, and most items of a page."""
@@ -151,7 +151,7 @@ class MemoryService:
         lifecycles: Lifecycles,
         clock: Clock,
         recalls_flush_s: float,
-        recalls_fold_s: float,
+        recalls_fold_s: float | None,
         remotes: Remotes | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
@@ -173,6 +173,7 @@ class MemoryService:
         self._generation = self._store.state().generation
         self._encoder = encoder
         self._preparer = Preparer(encoder, self._limits)
+        self._assessor = Assessor(self._store, encoder)
         self._searcher = self._make_searcher(encoder)
 
     @staticmethod
@@ -225,15 +226,22 @@ class MemoryService:
 
     def add_many(self, drafts: Sequence[MemoryDraft], *, actor: str = "api") -> list[AddResult | VimbankError]:
         """Keep many, in one transaction; one result a draft, in order. A bad draft does not harm the others."""
+        return self._add(drafts, actor)
+
+    def _add(
+        self, drafts: Sequence[MemoryDraft], actor: str, parts: Sequence[tuple[str, str] | None] = ()
+    ) -> list[AddResult | VimbankError]:
         if len(drafts) > self._limits.max_batch:
             raise InvalidInput.of("items", f"must be at most {self._limits.max_batch}")
         self._check_generation()
-        prepared = self._preparer.drafts(drafts)
+        prepared = self._assessor.drafts(self._preparer.drafts(drafts), parts)
         good = [each for each in prepared if isinstance(each, PreparedDraft)]
-        written = iter(self._store.add(good, actor=actor, now=self._clock()) if good else ())
-        if good:
-            self._announce()
-        return [_result(next(written) if isinstance(each, PreparedDraft) else each) for each in prepared]
+        written = self._store.add(good, actor=actor, now=self._clock()) if good else []
+        new = [each.revision for each in written if isinstance(each, AddResult) and not each.duplicate]
+        if new:
+            self._announce(max(new))
+        results = iter(written)
+        return [_result(next(results) if isinstance(each, PreparedDraft) else each) for each in prepared]
 
     def add_document(
         self,
@@ -299,7 +307,7 @@ class MemoryService:
             bank=bank,
             start_position=position,
         )
-        return self.add_many(drafts, actor=actor)
+        return self._add(drafts, actor, parts_of_turns(turns))
 
     def add_task(self, run: TaskRun, *, actor: str = "api") -> list[AddResult | VimbankError]:
         """Keep a task run: first the run itself, then its steps (V-4)."""
@@ -324,12 +332,12 @@ class MemoryService:
             memory = self._stored(tenant, id)
             if expected_revision is not None and memory.revision != expected_revision:
                 raise Conflict(f"{id} is at revision {memory.revision}, not {expected_revision}")
-            prepared = self._preparer.patch(memory, patch, memory.revision)
+            prepared = self._assessor.patch(memory, self._preparer.patch(memory, patch, memory.revision))
             try:
                 updated = self._store.update(prepared, tenant=tenant, actor=actor, now=self._clock())
             except Conflict:  # somebody changed it between reading and writing
                 continue
-            self._announce()
+            self._announce(updated.revision)
             return updated
         raise Conflict(f"{id} keeps changing")
 
@@ -402,8 +410,9 @@ class MemoryService:
     ) -> list[StateResult | VimbankError]:
         """Move memories between states in one transaction; one result a change, in order (``MemoryStore``)."""
         results = self._store.change_states(changes, tenant=tenant, actor=actor, now=self._clock())
-        if any(isinstance(each, StateResult) and each.moved for each in results):
-            self._announce()
+        moved = [each.revision for each in results if isinstance(each, StateResult) and each.moved]
+        if moved:
+            self._announce(max(moved))
         return [_outcome(each) for each in results]
 
     @property
@@ -543,20 +552,25 @@ class MemoryService:
     def feedback(self, tenant: str, id: str, signal: Signal) -> None:
         """Note that a returned memory was used, ignored or wrong; durable when this returns. Raises NotFound."""
         self.get(tenant, id)
-        self._log.append([RecallEntry(tenant, id, self._clock(), signal)])
+        self._recalls.append([RecallEntry(tenant, id, self._clock(), signal)])
 
     def fold_recalls(self) -> int:
-        """Fold the access log into the memories now: count, strength and time of the last recall; how many entries.
+        """Fold the access log into the memories now, through the curve of each one's bank; how many entries.
 
-        The service does so by itself from time to time, and when it closes. A memory that was recalled fades more
-        slowly from then on (V-31, M-16); each entry counts once, and strength stops at 20 (case 144).
+        A memory that was recalled fades more slowly from then on (V-31, M-16), one that was wrong faster; each entry
+        counts once, and strength is capped (case 144). Where no job does so, the service folds by itself from time to
+        time, and when it closes.
         """
         self._recalls.flush()
         return self._fold_log()
 
+    def leave_folding(self) -> None:
+        """From now on the job ``reinforce`` alone folds the access log: a scheduler starts it."""
+        self._recalls.leave_folding()
+
     def _fold_log(self) -> int:
         folded = 0
-        while count := self._log.fold(limit=5_000, step=STRENGTH_STEP, cap=MAX_STRENGTH, now=self._clock()):
+        while count := self._log.fold(self._lifecycles.curve_of, limit=_FOLDED_AT_ONCE, now=self._clock()):
             folded += count
         if folded:
             self._announce()
@@ -685,6 +699,11 @@ class MemoryService:
         return self._preparer
 
     @property
+    def assessor(self) -> Assessor:
+        """Judges by rules whether something is worth remembering."""
+        return self._assessor
+
+    @property
     def encoder(self) -> Encoder:
         """The present encoder."""
         return self._encoder
@@ -703,6 +722,7 @@ class MemoryService:
         for partition in partitions:
             self._indexes.drop(partition)
         self._searcher.forget()
+        self._assessor.forget()
 
     def ready(self) -> Readiness:
         """Ask every part whether it works; one that does not is named, with what it said."""
@@ -727,12 +747,15 @@ class MemoryService:
 
     # -- inside --
 
-    def _announce(self) -> None:
-        """Tell followers that there is something new; a hint, which never fails or holds up a write (case 125)."""
+    def _announce(self, revision: int | None = None) -> None:
+        """Tell followers that there is something new; a hint, which never fails or holds up a write (case 125).
+
+        Args:    revision: one that was just written; None: the store is asked.
+        """
         if self._remotes is None:
             return
         try:
-            self._remotes.announce(self._store.state().revision)
+            self._remotes.announce(self._store.state().revision if revision is None else revision)
         except BackendError:
             _LOG.debug("a revision was not announced", exc_info=True)  # the write itself is durable
 

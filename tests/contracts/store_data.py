@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vimbank.domain.curves import Curve, ExponentialCurve
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.models import AddResult, MemoryDraft, MemoryPatch, Partition, Source, Vector
 from vimbank.ports import Embedded, EncoderIdentity, MemoryStore, PreparedDraft, PreparedPatch
@@ -71,3 +72,8 @@ def add_one(store: MemoryStore, text: str, *, now: datetime = JAN, **fields: Any
 
 def live_ids(store: MemoryStore, partition: Partition = ALICE) -> list[str]:
     return [change.id for batch in store.live(partition) for change in batch]
+
+
+def curve_of(_bank: str) -> Curve:
+    """The curve of every bank: an exponential of ten days, with the usual cap."""
+    return ExponentialCurve()

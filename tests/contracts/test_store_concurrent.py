@@ -10,7 +10,7 @@ import pytest
 
 from tests.contracts.backends import SHARED, new_url
 from tests.contracts.postgres import new_database
-from tests.contracts.store_data import ALICE, FEB, JAN, add_one, patch, prepared
+from tests.contracts.store_data import ALICE, FEB, JAN, add_one, curve_of, patch, prepared
 from vimbank.domain.models import AddResult, ListQuery, RecallEntry
 from vimbank.errors import Conflict, NotFound
 from vimbank.store.sql import SqlStore
@@ -98,7 +98,7 @@ def test_refusals_and_successes_share_transactions(store: SqlStore) -> None:
         list(threads.map(work, range(6)))
     assert [memory.id for memory in store.page(ListQuery(tenant="t")).items] == [first]
     assert store.state().revision == 1 + 2 * 60
-    assert store.fold(limit=1_000, step=1, cap=9, now=FEB) == 60
+    assert store.fold(curve_of, limit=1_000, now=FEB) == 60
 
 
 def test_what_cannot_be_written_harms_nobody_else(store: SqlStore) -> None:

@@ -1,6 +1,8 @@
 """The contract of MemoryStore and AccessLog, over every store."""
 
+import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from tests.contracts.store_data import (
     prepared,
     vector,
 )
+from vimbank.curves.catalogue import open_curve
 from vimbank.domain import filters
+from vimbank.domain.curves import CURVE_NAMES, Curve, CurveName, ExponentialCurve, Trace
 from vimbank.domain.models import (
     AddResult,
     Event,
@@ -37,6 +41,8 @@ from vimbank.domain.models import (
 )
 from vimbank.errors import ConfigError, Conflict, InvalidInput, NotFound
 from vimbank.ports import Embedded, EncoderIdentity, PreparedDraft, StoreState
+
+CURVES = {name: open_curve(name, tau_days=10.0) for name in CURVE_NAMES}
 
 
 @pytest.fixture(params=EVERY)
@@ -570,8 +576,8 @@ class TestPast:
 
 
 class TestAccessLog:
-    def fold(self, store: Store, *, limit: int = 100, cap: float = 10.0) -> int:
-        return store.fold(limit=limit, step=1.0, cap=cap, now=APR)
+    def fold(self, store: Store, *, limit: int = 100, curve: Curve = CURVES["exponential"]) -> int:
+        return store.fold(lambda _bank: curve, limit=limit, now=APR)
 
     def test_each_entry_is_folded_once(self, store: Store) -> None:
         name = add_one(store, "tea")
@@ -595,14 +601,145 @@ class TestAccessLog:
     def test_strength_is_capped(self, store: Store) -> None:
         name = add_one(store, "tea")
         store.append([RecallEntry("t", name, FEB)] * 9)
-        self.fold(store, cap=3.0)
+        self.fold(store, curve=ExponentialCurve(max_strength=3.0))
         assert (store.get("t", [name])[0].strength, store.get("t", [name])[0].recall_count) == (3.0, 9)
 
-    def test_ignored_and_wrong_change_nothing(self, store: Store) -> None:
+    @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+    def test_ignored_says_nothing_under_any_curve(self, store: Store, curve: Curve) -> None:
         name = add_one(store, "tea")
-        store.append([RecallEntry("t", name, FEB, Signal.IGNORED), RecallEntry("t", name, FEB, Signal.WRONG)])
-        assert self.fold(store) == 2
+        store.append([RecallEntry("t", name, FEB, Signal.IGNORED)])
+        assert self.fold(store, curve=curve) == 1
         assert store.state().revision == 1
+
+    @pytest.mark.parametrize("name", ["exponential", "ilstma"])
+    def test_each_signal_by_hand_where_strength_decides(self, store: Store, name: CurveName) -> None:
+        """1 + 1 (returned) + 2 (used) + 1 (returned) - 2 (wrong) = 3; three recalls, the last one's time stays."""
+        memory_id = add_one(store, "tea")
+        signals = [(4, Signal.WRONG), (1, Signal.RETURNED), (3, Signal.RETURNED), (2, Signal.USED), (5, Signal.IGNORED)]
+        store.append([RecallEntry("t", memory_id, JAN + timedelta(days=days), signal) for days, signal in signals])
+        self.fold(store, curve=CURVES[name])
+        [memory] = store.get("t", [memory_id])
+        assert (memory.strength, memory.recall_count, memory.last_recalled_at) == (3.0, 3, JAN + timedelta(days=3))
+        assert (memory.stability_days, memory.difficulty) == (None, None)
+
+    def test_wrong_takes_a_use_back_and_is_no_recall(self, store: Store) -> None:
+        name = add_one(store, "tea")
+        store.append([RecallEntry("t", name, FEB, Signal.USED)])
+        self.fold(store)
+        store.append([RecallEntry("t", name, MAR, Signal.WRONG)])
+        self.fold(store)
+        [memory] = store.get("t", [name])
+        assert (memory.strength, memory.recall_count, memory.last_recalled_at) == (1.0, 1, FEB)
+
+    def test_wrong_before_any_recall_has_no_time_to_write(self, store: Store) -> None:
+        name = add_one(store, "tea")
+        store.append([RecallEntry("t", name, FEB, Signal.WRONG)])
+        self.fold(store, curve=CURVES["fsrs"])
+        [memory] = store.get("t", [name])
+        assert (memory.recall_count, memory.last_recalled_at, memory.revision) == (0, None, 2)
+        assert memory.stability_days is not None
+        assert memory.stability_days < 2.3065
+
+    def test_fsrs_reviews_a_use_at_its_age_and_counts_what_is_returned(self, store: Store) -> None:
+        """S' = S (1 + e^w8 (11 - D) S^-w9 (e^((1 - R) w10) - 1)): from S = w2, D = w4 - e^(2 w5) + 1, after 31 days.
+
+        What is returned counts as a recall, and is no review: neither age nor strength begin anew. The second use
+        comes 28 days after the first.
+        """
+        name = add_one(store, "tea")
+        for at, signal in ((JAN + timedelta(days=9), Signal.RETURNED), (FEB, Signal.USED), (MAR, Signal.RETURNED)):
+            store.append([RecallEntry("t", name, at, signal)])
+            self.fold(store, curve=CURVES["fsrs"])
+        difficulty = 6.4133 - math.exp(2 * 0.8334) + 1
+        left = (1 + (0.9 ** (-1 / 0.1542) - 1) * 31 / 2.3065) ** -0.1542
+        gain = math.exp(1.8722) * (11 - difficulty) * 2.3065**-0.1666 * (math.exp((1 - left) * 0.796) - 1)
+        [memory] = store.get("t", [name])
+        assert memory.stability_days == pytest.approx(2.3065 * (1 + gain))
+        assert memory.difficulty == pytest.approx(difficulty, abs=0.01)
+        assert (memory.strength, memory.recall_count, memory.last_recalled_at) == (3.0, 3, FEB)
+        once = Trace(memory.strength, memory.stability_days, memory.difficulty)
+        store.append([RecallEntry("t", name, MAR, Signal.USED)])
+        self.fold(store, curve=CURVES["fsrs"])
+        [again] = store.get("t", [name])
+        twice = CURVES["fsrs"].review(once, Signal.USED, 28.0)
+        assert (again.strength, again.stability_days, again.difficulty) == (
+            twice.strength,
+            twice.stability_days,
+            twice.difficulty,
+        )
+        assert twice.strength == 5.0
+
+    def test_each_bank_has_its_curve(self, store: Store) -> None:
+        names = [add_one(store, "tea", bank=bank) for bank in ("dialog", "knowledge")]
+        store.append([RecallEntry("t", name, FEB, Signal.USED) for name in names])
+        curves = {"dialog": CURVES["exponential"], "knowledge": CURVES["fsrs"]}
+        assert store.fold(curves.__getitem__, limit=9, now=APR) == 2
+        assert [each.stability_days is None for each in store.get("t", names)] == [True, False]
+
+    def test_a_bank_may_change_its_curve_and_change_it_back(self, store: Store) -> None:
+        """Strength is kept up by all of them: 1 + 2 (exponential) + 2 (FSRS) + 1 (exponential) = 6."""
+        name = add_one(store, "tea")
+        lived: list[tuple[int, Signal, CurveName]] = [
+            (1, Signal.USED, "exponential"),
+            (2, Signal.USED, "fsrs"),
+            (3, Signal.RETURNED, "exponential"),
+        ]
+        for days, signal, curve in lived:
+            store.append([RecallEntry("t", name, JAN + timedelta(days=days), signal)])
+            self.fold(store, curve=CURVES[curve])
+        [memory] = store.get("t", [name])
+        assert (memory.strength, memory.recall_count, memory.last_recalled_at) == (6.0, 3, JAN + timedelta(days=3))
+        # FSRS took it over at S = w2 * 3, a day old.
+        taken_over = CURVES["fsrs"].review(Trace(strength=3.0), Signal.USED, 1.0)
+        assert memory.stability_days == taken_over.stability_days
+        lives = store.lives(ALICE)
+        assert (lives.strength.tolist(), lives.stability_days.tolist()) == ([6.0], [memory.stability_days])
+
+    def test_an_entry_older_than_the_last_recall_moves_nothing_back(self, store: Store) -> None:
+        name = add_one(store, "tea")
+        for at in (MAR, FEB):
+            store.append([RecallEntry("t", name, at)])
+            self.fold(store)
+        [memory] = store.get("t", [name])
+        assert (memory.strength, memory.recall_count, memory.last_recalled_at) == (3.0, 2, MAR)
+
+    def test_a_memory_takes_one_revision_a_batch_by_number(self, store: Store) -> None:
+        names = [add_one(store, f"text {place}") for place in range(3)]
+        store.append([RecallEntry("t", name, FEB) for name in reversed(names) for _ in range(4)])
+        assert self.fold(store) == 12
+        assert [memory.revision for memory in store.get("t", names)] == [4, 5, 6]
+
+    def test_a_fold_that_fails_folds_nothing_and_the_next_one_everything(self, store: Store) -> None:
+        names = [add_one(store, "tea"), add_one(store, "coffee", bank="broken")]
+        store.append([RecallEntry("t", name, FEB) for name in names])
+
+        def failing(bank: str) -> Curve:
+            if bank == "broken":
+                raise InvalidInput.of("bank", "has no curve")
+            return CURVES["exponential"]
+
+        with pytest.raises(InvalidInput):
+            store.fold(failing, limit=9, now=APR)
+        assert [memory.recall_count for memory in store.get("t", names)] == [0, 0]
+        assert (store.state().revision, self.fold(store)) == (2, 2)
+        assert [memory.recall_count for memory in store.get("t", names)] == [1, 1]
+
+    def test_more_memories_than_one_statement_takes(self, store: Store) -> None:
+        names = [each.id for each in add(store, *(prepared(f"text {place}") for place in range(520)))]
+        store.append([RecallEntry("t", name, FEB) for name in names])
+        assert self.fold(store, limit=1_000) == 520
+        assert {memory.recall_count for memory in store.get("t", names)} == {1}
+
+    @pytest.mark.parametrize("name", CURVE_NAMES)
+    def test_a_hundred_recalls_count_a_hundred_under_any_curve(self, store: Store, name: CurveName) -> None:
+        """Case 96: from ten threads at once; strength stops at 20."""
+        memory_id = add_one(store, "tea")
+        lines = [RecallEntry("t", memory_id, FEB, signal) for signal in (Signal.RETURNED, Signal.USED) * 5]
+        with ThreadPoolExecutor(10) as threads:
+            list(threads.map(store.append, [lines] * 10))
+        assert self.fold(store, limit=1_000, curve=CURVES[name]) == 100
+        [memory] = store.get("t", [memory_id])
+        assert (memory.recall_count, memory.strength) == (100, 20.0)
 
     def test_unknown_foreign_and_deleted_memories_are_passed_over(self, store: Store) -> None:
         name = add_one(store, "tea")

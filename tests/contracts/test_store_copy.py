@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.pool import NullPool
 
 from tests.contracts.postgres import new_database
-from tests.contracts.store_data import FEB, JAN, MAR, MINI, add, add_one, patch, prepared, vector
+from tests.contracts.store_data import FEB, JAN, MAR, MINI, add, add_one, curve_of, patch, prepared, vector
 from tests.contracts.test_store_machine import everything
 from vimbank.domain.models import ListQuery, RecallEntry, Source
 from vimbank.errors import BackendRejected, ConfigError, Conflict
@@ -59,7 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add(store, whole, with_tokens, prepared("one two", segments=["one", "two"], id="doc"))
     store.update(patch("x", text="coffee", valid_to=MAR), tenant="t", actor="test", now=FEB)
     store.append([RecallEntry("t", "x", FEB), RecallEntry("t", "doc:0000", FEB)])
-    store.fold(limit=1, step=0.1, cap=9, now=FEB)
+    store.fold(curve_of, limit=1, now=FEB)
     store.delete("t", [add_one(store, "gone"), add_one(store, "gone, too", user_id="bob")], actor="test", now=FEB)
     store.compact(up_to=store.state().revision - 1, deleted_before=MAR, limit=9)
     store.jobs.create("snapshot", {"a": 1}, queue="index", key="daily", now=JAN)

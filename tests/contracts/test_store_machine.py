@@ -15,6 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.contracts.backends import new_url
 from tests.contracts.store_data import JAN, patch, prepared
+from vimbank.curves.catalogue import open_curve
+from vimbank.domain.curves import CURVE_NAMES, CurveName
 from vimbank.domain.models import (
     UNSET,
     AddResult,
@@ -39,6 +41,7 @@ TEXTS = st.sampled_from(["tea", "coffee", "water"])
 USERS = st.sampled_from(["alice", "bob"])
 IDS = st.sampled_from(["x", "y", "z", "x:0000"])
 PARTS = st.lists(TEXTS, max_size=3)
+CURVES = {name: open_curve(name, tau_days=10.0, max_strength=3.0) for name in CURVE_NAMES}
 METADATA = st.dictionaries(st.sampled_from(["a", "b"]), st.one_of(st.none(), st.integers(0, 2)), max_size=2)
 
 
@@ -148,12 +151,12 @@ class Machine(RuleBasedStateMachine):
     def delete_scope(self, user: str, session: str | None) -> None:
         self.both(lambda store: store.delete_scope(Scope("t", user, session_id=session), actor="m", now=self.now))
 
-    @rule(data=st.data(), signal=st.sampled_from(Signal), cap=st.integers(2, 5))
-    def recall(self, data: st.DataObject, signal: Signal, cap: int) -> None:
+    @rule(data=st.data(), signal=st.sampled_from(Signal), curve=st.sampled_from(CURVE_NAMES))
+    def recall(self, data: st.DataObject, signal: Signal, curve: CurveName) -> None:
         names = data.draw(st.lists(st.sampled_from(self.ids), max_size=3))
         for store in (self.sql, self.reference):
             store.append([RecallEntry("t", name, self.now + timedelta(days=1), signal) for name in names])
-        self.both(lambda store: store.fold(limit=2, step=0.5, cap=cap, now=self.now))
+        self.both(lambda store: store.fold(lambda _bank: CURVES[curve], limit=2, now=self.now))
 
     @rule(hours=st.integers(0, 40))
     def wait(self, hours: int) -> None:

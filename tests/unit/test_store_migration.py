@@ -10,7 +10,7 @@ from alembic.config import Config
 from sqlalchemy import create_engine
 
 import vimbank.store.migrations
-from tests.contracts.store_data import ALICE, FEB, JAN, add_one, live_ids
+from tests.contracts.store_data import ALICE, FEB, JAN, add_one, curve_of, live_ids
 from vimbank.domain.models import RecallEntry, Signal
 from vimbank.store.sql import SqlStore
 
@@ -75,7 +75,7 @@ def test_a_migrated_store_works_on(first_schema: Path) -> None:
     state = store.state()
     assert (state.revision, state.compacted) == (22, 0)
     assert len(live_ids(store)) == 18
-    assert store.fold(limit=10, step=1.0, cap=20.0, now=FEB) == 1
+    assert store.fold(curve_of, limit=10, now=FEB) == 1
     assert store.compact(up_to=state.revision, deleted_before=FEB.replace(day=2), limit=10) == 2
     add_one(store, "new", now=JAN)
     job, _ = store.jobs.create("check", {}, queue="index", key=None, now=JAN)

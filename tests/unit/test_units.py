@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vimbank.domain.curves import Traces
 from vimbank.domain.units import heads, units
 
 NAN = np.nan
@@ -53,13 +54,15 @@ def test_a_unit_is_as_alive_as_the_best_of_its_parts() -> None:
         expires_at=np.array([99.0, 100.0, NAN]),
         importance=np.array([0.25, NAN, NAN]),
         pinned=np.array([False, True, False]),
-        strength=np.array([1.0, 4.0, 2.0]),
+        traces=Traces(np.array([1.0, 4.0, 2.0]), np.array([9.0, NAN, NAN])),
+        lasting=np.array([0.1, 0.4, 0.2]),
     )
     columns = made.columns
     assert made.rows.tolist() == [0, 2]
     assert columns.created_at.tolist() == [20.0, 30.0]
     assert columns.pinned.tolist() == [True, False]
     assert columns.traces.strength.tolist() == [4.0, 2.0]
+    assert np.isnan(columns.traces.stability_days).all(), "strength and stability are those of one part"
     for column, expected in (
         (columns.recalled_at, [15.0, NAN]),
         (columns.expires_at, [99.0, NAN]),

@@ -59,13 +59,15 @@ def units(
     expires_at: FloatArray,
     importance: FloatArray,
     pinned: BoolArray,
-    strength: FloatArray,
+    traces: Traces,
+    lasting: FloatArray,
 ) -> Units:
-    """Each unit as one life: as young, as lately recalled, as strong, as important as the best of its parts.
+    """Each unit as one life: as young, as lately recalled, as lasting, as important as the best of its parts.
 
     It is pinned where one of them is, archived since the last of them was, and expires with its head.
 
-    Args:    head: of ``heads``. The rest as in ``ports.Lives``: (n,) each, times in epoch seconds, NaN: none.
+    Args:    head: of ``heads``.  lasting: larger where a trace fades more slowly, no NaN. The rest as in
+             ``ports.Lives``: (n,) each, times in epoch seconds, NaN: none.
     """
     rows, place = np.unique(head, return_inverse=True)
 
@@ -76,6 +78,8 @@ def units(
         np.fmax.at(best, place, column)
         return best
 
+    # By part and then by how long it lasts, the last of each unit lasts longest.
+    longest = np.lexsort((lasting, place))[np.cumsum(np.bincount(place, minlength=len(rows))) - 1]
     columns = LifeColumns(
         created_at=most(created_at),
         recalled_at=most(recalled_at),
@@ -83,6 +87,6 @@ def units(
         archived_at=np.where(archived[rows], most(updated_at), np.nan),
         importance=most(importance),
         pinned=most(pinned.astype(np.float64)) > 0,
-        traces=Traces.of_strength(most(strength)),
+        traces=Traces(traces.strength[longest], traces.stability_days[longest]),
     )
     return Units(rows, columns)

@@ -1,4 +1,6 @@
-"""Write-behind of recalls: a search notes what it returned, a thread takes it to the access log and has it folded in.
+"""Write-behind of recalls: a search notes what it returned, a thread takes it to the access log.
+
+The same thread has the log folded into the memories, unless a job does so.
 
 A recall is a hint for forgetting, not an acknowledged write: up to ``flush_s`` seconds of recalls are lost when the
 process is killed. Feedback does not go this way; it is durable when its call returns.
@@ -23,11 +25,12 @@ _MOST: Final = 100_000
 class RecallBuffer:
     """Collects recall entries and appends them to the access log every ``flush_s`` seconds. Thread-safe.
 
-    Args:    fold: folds the log into the memories; called every ``fold_s`` seconds while there are recalls, and at
-             the end. What another process has folded already is not folded again.
+    Args:    fold: folds the log into the memories; called every ``fold_s`` seconds while there are new entries, and
+             at the end. What another process has folded already is not folded again.  fold_s: None: never, a job
+             does it.
     """
 
-    def __init__(self, log: AccessLog, *, flush_s: float, fold: Callable[[], object], fold_s: float) -> None:
+    def __init__(self, log: AccessLog, *, flush_s: float, fold: Callable[[], object], fold_s: float | None) -> None:
         self._log = log
         self._flush_s = flush_s
         self._fold = fold
@@ -48,9 +51,18 @@ class RecallBuffer:
                 _LOG.error("the access log does not keep up: %d recalls dropped", len(entries))
                 return
             self._entries.extend(entries)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="vimbank-recalls", daemon=True)
-                self._thread.start()
+            self._start()
+
+    def append(self, entries: Sequence[RecallEntry]) -> None:
+        """Durable when this returns, and folded in as the others; raises what the log raises."""
+        self._log.append(entries)
+        self._unfolded = True
+        with self._lock:
+            self._start()
+
+    def leave_folding(self) -> None:
+        """Only append from now on."""
+        self._fold_s = None
 
     def flush(self) -> None:
         """Append what waits now; raises what the log raises, and keeps the entries then."""
@@ -72,8 +84,13 @@ class RecallBuffer:
         if thread is not None:
             thread.join()
         self.flush()
-        if self._unfolded:
+        if self._unfolded and self._fold_s is not None:
             self._fold()
+
+    def _start(self) -> None:
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="vimbank-recalls", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         while not self._closed:
@@ -85,7 +102,8 @@ class RecallBuffer:
                 _LOG.exception("could not append or fold recalls; they are kept for the next try")
 
     def _fold_in_time(self) -> None:
-        if self._unfolded and time.monotonic() - self._folded_at >= self._fold_s:
+        fold_s = self._fold_s
+        if self._unfolded and fold_s is not None and time.monotonic() - self._folded_at >= fold_s:
             self._unfolded = False
             try:
                 self._fold()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vimbank.domain.curves import Curve
+from vimbank.domain.curves import Curve, Traces
 from vimbank.domain.lifecycle import (
     DEFAULT_MAX_SHARE,
     TARGETS,
@@ -27,6 +27,9 @@ from vimbank.domain.units import Units, heads, units
 from vimbank.ports import Lives, MemoryStore
 
 __all__ = ["Forecast", "Leaving", "Lifecycles", "Plan", "forecast_record"]
+
+_ANY_AGE_DAYS: Final = 1.0
+"""Which of two traces retains more does not depend on the age; at a short one no retention is too small to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,8 @@ class Lifecycles:
     ) -> None:
         self._store = store
         self._policies = policies
-        self._make_curve = make_curve
         self._curves = {bank: make_curve(policy) for bank, policy in policies.items()}
+        self._other_curve = make_curve(LifecyclePolicy())
         self.max_share: Final = max_share
 
     def partitions(self, tenant: str | None = None) -> list[Partition]:
@@ -113,12 +116,15 @@ class Lifecycles:
         states = (MemoryState.ACTIVE, MemoryState.ARCHIVED)
         return sorted({each for state in states for each in self._store.partitions(tenant, state=state)})
 
+    def curve_of(self, bank: str) -> Curve:
+        """How the memories of a bank fade, and what a recall does to them."""
+        return self._curves.get(bank, self._other_curve)
+
     def plan(self, partition: Partition, *, now: datetime) -> Plan:
         """What of a partition goes when; changes nothing, not even a time of access (case 101)."""
         lives = self._store.lives(partition)
-        made = _units(lives)
-        policy = self._policies.get(partition.bank, LifecyclePolicy())
-        curve = self._curves.get(partition.bank) or self._make_curve(policy)
+        policy, curve = self._policies.get(partition.bank, LifecyclePolicy()), self.curve_of(partition.bank)
+        made = _units(lives, curve)
         instant = to_seconds(now)
         # An archived memory has left already for having expired; there its grace alone counts.
         columns = _active_expiry(made.columns)
@@ -164,7 +170,8 @@ def forecast_record(value: Forecast) -> dict[str, Any]:
     }
 
 
-def _units(lives: Lives) -> Units:
+def _units(lives: Lives, curve: Curve) -> Units:
+    traces = Traces(lives.strength, lives.stability_days)
     return units(
         heads(lives.ids, lives.parents, lives.archived, lives.expires_at),
         archived=lives.archived,
@@ -174,7 +181,8 @@ def _units(lives: Lives) -> Units:
         expires_at=lives.expires_at,
         importance=lives.importance,
         pinned=lives.pinned,
-        strength=lives.strength,
+        traces=traces,
+        lasting=curve.retention(traces, np.full(len(lives.ids), _ANY_AGE_DAYS)),
     )
 
 

@@ -3,9 +3,8 @@
 A flow decides before it writes: when it raises NotFound or Conflict, nothing has been written.
 """
 
-import itertools
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -24,8 +23,6 @@ from vimbank.domain.models import (
     MemoryPatch,
     MemoryState,
     Partition,
-    RecallEntry,
-    Signal,
     Source,
     Unset,
     Vector,
@@ -36,7 +33,6 @@ from vimbank.errors import Conflict, NotFound
 from vimbank.ports import Embedded, PreparedDraft, PreparedPatch
 
 __all__ = [
-    "RECALL_WEIGHTS",
     "STATE_FIELDS",
     "IdSource",
     "Record",
@@ -45,19 +41,9 @@ __all__ = [
     "as_they_stood",
     "bury",
     "delete_memories",
-    "fold_recalls",
-    "recalled",
     "tombstone",
     "update_memory",
 ]
-
-RECALL_WEIGHTS: Final[Mapping[Signal, float]] = {
-    Signal.RETURNED: 1.0,
-    Signal.USED: 2.0,
-    Signal.IGNORED: 0.0,
-    Signal.WRONG: 0.0,
-}
-"""How many steps of strength each signal is worth; what weighs nothing is no recall (case 141)."""
 
 STATE_FIELDS: Final = ("state", "superseded_by", "ended", "valid_to", "last_recalled_at", "updated_at", "revision")
 """What a change of state writes, and what undoes it."""
@@ -131,10 +117,6 @@ class Rows(Protocol):
 
     def bury(self, memory: Memory) -> None:
         """Replace the row by this tombstone; embeddings, claims and idempotency key go."""
-        ...
-
-    def touch(self, memory: Memory) -> None:
-        """Write recall count, strength, last recall and revision only."""
         ...
 
     def move(self, memory: Memory) -> None:
@@ -365,7 +347,13 @@ def _replace_segments(
         )
         values: dict[str, Any] = {name: getattr(part.draft, name) for name in names}
         changed = replace(
-            standing, source=source, content_hash=part.content_hash, token_count=part.token_count, **values
+            standing,
+            source=source,
+            content_hash=part.content_hash,
+            token_count=part.token_count,
+            sample=part.sample,
+            sample_reasons=part.sample_reasons,
+            **values,
         )
         _rewrite(rows, standing, changed, part.embedding, actor, now)
     for segment in by_id.values():
@@ -483,63 +471,3 @@ def _undone(memory: Memory | None, records: Sequence[Record]) -> Memory | None:
         elif memory is not None:
             memory = replace(memory, **record.undo)
     return memory
-
-
-# --- the access log ---------------------------------------------------------------------------------------------
-
-
-def fold_recalls(
-    rows: Rows,
-    entries: Iterable[RecallEntry],
-    *,
-    step: float,
-    cap: float,
-    weights: Mapping[Signal, float],
-    now: datetime,
-) -> None:
-    """Fold lines of the access log into their memories; lines of memories that are gone say nothing."""
-    for (tenant, memory_id), lines in _by_memory(entries):
-        old = rows.by_id(tenant, memory_id)
-        if old is None:
-            continue
-        new = recalled(old, lines, step=step, cap=cap, weights=weights, now=now)
-        if new != old:
-            rows.touch(replace(new, revision=rows.take_revision()))
-
-
-def recalled(
-    memory: Memory,
-    entries: Sequence[RecallEntry],
-    *,
-    step: float,
-    cap: float,
-    weights: Mapping[Signal, float],
-    now: datetime,
-) -> Memory:
-    """The memory after these recalls: S <- min(cap, S + step * weight) each, one more recall each, the last one's time.
-
-    Signals of weight 0 change nothing. A strength above ``cap`` stays. A time after ``now`` (another machine's clock
-    runs ahead) counts as now, so that no age is negative.
-    Source: MemoryBank 2.3 (M-15), VIMBank (V-30); architecture.md 7.
-    """
-    counted = [entry for entry in entries if weights[entry.signal] > 0]
-    if not counted:
-        return memory
-    grown = memory.strength + step * sum(weights[entry.signal] for entry in counted)
-    times = [min(entry.at, now) for entry in counted]
-    if memory.last_recalled_at is not None:
-        times.append(memory.last_recalled_at)
-    return replace(
-        memory,
-        strength=max(memory.strength, min(cap, grown)),
-        recall_count=memory.recall_count + len(counted),
-        last_recalled_at=max(times),
-    )
-
-
-def _by_memory(entries: Iterable[RecallEntry]) -> Iterator[tuple[tuple[str, str], list[RecallEntry]]]:
-    def key(entry: RecallEntry) -> tuple[str, str]:
-        return entry.tenant, entry.memory_id
-
-    for name, lines in itertools.groupby(sorted(entries, key=key), key):
-        yield name, list(lines)

@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from vimbank.domain.curves import Curve, Trace
 from vimbank.domain.filters import matches
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -24,27 +25,26 @@ from vimbank.domain.models import (
     Partition,
     RecallEntry,
     Scope,
-    Signal,
     StateChange,
     StateResult,
     Unset,
     Vector,
     Vectors,
 )
+from vimbank.domain.reinforcement import Standing
 from vimbank.errors import ConfigError, Conflict
 from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
-    RECALL_WEIGHTS,
     IdSource,
     Record,
     add_draft,
     as_they_stood,
     delete_memories,
-    fold_recalls,
     update_memory,
 )
 from vimbank.store.counts import StoreCounts
+from vimbank.store.folding import Recalled, Touched, fold_recalls
 from vimbank.store.lives import LIFE_STATES, life_row, lives
 from vimbank.store.paging import cursor_after, number_of
 from vimbank.store.states import change_states
@@ -138,8 +138,22 @@ class _Rows:
         del self.live[memory.tenant, memory.id]
         self.keys = {key: number for key, number in self.keys.items() if number != memory.number}
 
-    def touch(self, memory: Memory) -> None:
-        self.memories[memory.number] = memory
+    def recalled(self, tenant: str, ids: Sequence[str]) -> list[Recalled]:
+        found = [memory for name in ids if (memory := self.by_id(tenant, name)) is not None]
+        return [Recalled(each.number, each.id, each.bank, each.created_at, _standing(each)) for each in found]
+
+    def touch(self, touched: Sequence[Touched]) -> None:
+        for each in touched:
+            standing, trace = each.standing, each.standing.trace
+            self.memories[each.number] = replace(
+                self.memories[each.number],
+                strength=trace.strength,
+                stability_days=trace.stability_days,
+                difficulty=trace.difficulty,
+                recall_count=standing.recall_count,
+                last_recalled_at=standing.last_recalled_at,
+                revision=each.revision,
+            )
 
     def move(self, memory: Memory) -> None:
         self.memories[memory.number] = memory
@@ -161,10 +175,9 @@ class _Rows:
 class InMemoryStore:
     """``MemoryStore`` and ``AccessLog`` with the meaning of ``SqlStore``. Thread-safe; each call scans everything."""
 
-    def __init__(self, *, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS, ids: IdSource | None = None) -> None:
+    def __init__(self, *, ids: IdSource | None = None) -> None:
         self._rows: Final = _Rows(IdSource() if ids is None else ids)
         self._lock: Final = threading.RLock()
-        self._weights: Final = recall_weights
         self._generation = 0
         self._log: list[RecallEntry] = []
         self._folded = 0
@@ -382,12 +395,12 @@ class InMemoryStore:
         with self._lock:
             self._log.extend(replace(entry, number=len(self._log) + place) for place, entry in enumerate(entries, 1))
 
-    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
+    def fold(self, curve_of: Callable[[str], Curve], *, limit: int, now: datetime) -> int:
         """See ``AccessLog.fold``."""
         with self._lock:
             entries = self._log[self._folded : self._folded + limit]
+            fold_recalls(self._rows, entries, curve_of, now=now)
             self._folded += len(entries)
-            fold_recalls(self._rows, entries, step=step, cap=cap, weights=self._weights, now=now)
             return len(entries)
 
     # -- the encoder --
@@ -457,6 +470,11 @@ class InMemoryStore:
     def integrity(self) -> list[str]:
         """There is no file that could be damaged."""
         return []
+
+
+def _standing(memory: Memory) -> Standing:
+    trace = Trace(memory.strength, memory.stability_days, memory.difficulty)
+    return Standing(trace, memory.recall_count, memory.last_recalled_at)
 
 
 def _same_words(one: Memory, other: Memory) -> bool:

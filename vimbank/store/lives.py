@@ -24,6 +24,7 @@ LIFE_COLUMNS: Final = (
     "importance",
     "pinned",
     "strength",
+    "stability_days",
 )
 """What ``lives`` reads, in its order."""
 
@@ -41,6 +42,7 @@ def life_row(memory: Memory) -> Sequence[Any]:
         memory.importance,
         memory.pinned,
         memory.strength,
+        memory.stability_days,
     )
 
 
@@ -55,8 +57,8 @@ def lives(revision: int, batches: Iterable[Sequence[Sequence[Any]]]) -> Lives:
         parents += [row[1] for row in batch]
         archived += [row[2] == MemoryState.ARCHIVED.value for row in batch]
         parts.append(np.array([row[3:] for row in batch], dtype=np.float64).T)  # None becomes NaN
-    created, updated, recalled, expires, importance, pinned, strength = (
-        np.concatenate(parts, axis=1) if parts else np.empty((7, 0))
+    created, updated, recalled, expires, importance, pinned, strength, stability = (
+        np.concatenate(parts, axis=1) if parts else np.empty((8, 0))
     )
     return Lives(
         revision=revision,
@@ -70,4 +72,5 @@ def lives(revision: int, batches: Iterable[Sequence[Sequence[Any]]]) -> Lives:
         importance=importance,
         pinned=pinned > 0,
         strength=strength,
+        stability_days=stability,
     )

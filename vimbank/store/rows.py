@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from vimbank.domain.curves import Trace
 from vimbank.domain.endings import Ended, ended_record, parse_ended
 from vimbank.domain.models import (
     Event,
@@ -20,6 +21,7 @@ from vimbank.domain.models import (
     Vector,
     Vectors,
 )
+from vimbank.domain.reinforcement import Standing
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import EncoderIdentity
 from vimbank.store.changes import STATE_FIELDS, Record
@@ -27,6 +29,7 @@ from vimbank.store.tables import memories
 
 __all__ = [
     "MEMORY_COLUMNS",
+    "STANDING_COLUMNS",
     "dump_ended",
     "dump_identity",
     "dump_json",
@@ -41,6 +44,8 @@ __all__ = [
     "memory_row",
     "record_from_row",
     "record_row",
+    "standing_from_row",
+    "standing_row",
     "state_row",
 ]
 
@@ -142,6 +147,27 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         sample_reasons=() if row[36] is None else tuple(row[36].split()),
         ended=() if row[37] is None else load_ended(row[37]),
     )
+
+
+STANDING_COLUMNS: Final = ("strength", "stability_days", "difficulty", "recall_count", "last_recalled_at")
+"""What ``standing_from_row`` reads, in its order, and what ``standing_row`` writes."""
+
+
+def standing_row(standing: Standing) -> dict[str, Any]:
+    """The new columns of a memory that was recalled."""
+    trace = standing.trace
+    return {
+        "new_strength": trace.strength,
+        "new_stability_days": trace.stability_days,
+        "new_difficulty": trace.difficulty,
+        "new_recall_count": standing.recall_count,
+        "new_last_recalled_at": _micros(standing.last_recalled_at),
+    }
+
+
+def standing_from_row(row: Sequence[Any]) -> Standing:
+    """The standing in a row of STANDING_COLUMNS."""
+    return Standing(Trace(*row[:3]), row[3], _moment(row[4]))
 
 
 def state_row(memory: Memory) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """The record store on SQLAlchemy Core: MemoryStore and AccessLog on SQLite and PostgreSQL (architecture.md 3)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
 
+from vimbank.domain.curves import Curve
 from vimbank.domain.filters import Filter, matches
 from vimbank.domain.models import (
     AddResult,
@@ -19,7 +20,6 @@ from vimbank.domain.models import (
     Partition,
     RecallEntry,
     Scope,
-    Signal,
     StateChange,
     StateResult,
     Vector,
@@ -31,18 +31,17 @@ from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraf
 from vimbank.store import reencoding
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
-    RECALL_WEIGHTS,
     IdSource,
     add_draft,
     as_they_stood,
     delete_memories,
-    fold_recalls,
     update_memory,
 )
 from vimbank.store.compaction import compact, compacted_in
 from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import cursor_of, disk_bytes, integrity, open_engine, streaming, translated
+from vimbank.store.folding import fold_recalls
 from vimbank.store.group_commit import GroupCommit
 from vimbank.store.jobs import SqlJobStore
 from vimbank.store.lives import lives
@@ -81,7 +80,6 @@ class SqlStore:
         engine: Engine,
         *,
         busy_timeout_s: float = 30.0,
-        recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS,
         ids: IdSource | None = None,
     ) -> None:
         """On an engine whose schema is the newest; ``open`` is the usual way."""
@@ -91,13 +89,10 @@ class SqlStore:
         self._commits: GroupCommit[SqlRows] = GroupCommit(self._transaction)
         self.jobs: Final = SqlJobStore(self._commits, self._connections, engine.dialect)
         self._ids = IdSource() if ids is None else ids
-        self._weights = recall_weights
         self._claimed: int | None = None  # the encoder that this process said it uses
 
     @classmethod
-    def open(
-        cls, url: str, *, busy_timeout_s: float = 30.0, recall_weights: Mapping[Signal, float] = RECALL_WEIGHTS
-    ) -> "SqlStore":
+    def open(cls, url: str, *, busy_timeout_s: float = 30.0) -> "SqlStore":
         """Open a store, made or migrated where need be.
 
         Args:    url: SQLAlchemy URL: ``sqlite:////absolute/path``, ``sqlite:///relative/path`` or
@@ -107,7 +102,7 @@ class SqlStore:
         """
         engine = open_engine(url, busy_timeout_s=busy_timeout_s)
         ensure(engine)
-        return cls(engine, busy_timeout_s=busy_timeout_s, recall_weights=recall_weights)
+        return cls(engine, busy_timeout_s=busy_timeout_s)
 
     def close(self) -> None:
         """Close all connections; later calls raise BackendRejected."""
@@ -337,20 +332,18 @@ class SqlStore:
     def append(self, entries: Sequence[RecallEntry]) -> None:
         """See ``AccessLog.append``."""
 
-        def write(rows: SqlRows) -> None:
-            for entry in entries:
-                rows.put_recall(entry)
-
         if entries:
-            self._commits.run(write)
+            self._commits.run(lambda rows: rows.put_recalls(entries))
 
-    def fold(self, *, limit: int, step: float, cap: float, now: datetime) -> int:
-        """See ``AccessLog.fold``; what each signal weighs: ``recall_weights``. Lines of what is gone are removed."""
+    def fold(self, curve_of: Callable[[str], Curve], *, limit: int, now: datetime) -> int:
+        """See ``AccessLog.fold``. Lines of what is gone are removed."""
 
         def write(rows: SqlRows) -> int:
             entries = rows.unfolded(limit)
-            fold_recalls(rows, entries, step=step, cap=cap, weights=self._weights, now=now)
+            lost = fold_recalls(rows, entries, curve_of, now=now)
             if entries:
+                rows.counters.folded = entries[-1].number
+            if lost:
                 rows.drop_lost_recalls(entries[0].number, entries[-1].number)
             return len(entries)
 

@@ -11,10 +11,23 @@ from vimbank.domain.models import Memory, Partition, RecallEntry, Signal, Unset,
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import Embedded
 from vimbank.store.changes import IdSource, Record
-from vimbank.store.rows import dump_tokens, dump_vector, load_vector, memory_from_row, memory_row, record_row, state_row
+from vimbank.store.folding import Recalled, Touched
+from vimbank.store.rows import (
+    dump_tokens,
+    dump_vector,
+    load_vector,
+    memory_from_row,
+    memory_row,
+    record_row,
+    standing_from_row,
+    standing_row,
+    state_row,
+)
 from vimbank.store.statements import Statement, Statements
 
 __all__ = ["Counters", "SqlRows"]
+
+_IDS_AT_A_TIME: Final = 512
 
 
 @dataclass(slots=True)
@@ -132,15 +145,25 @@ class SqlRows:
         self._statements.delete_claims.run(self._cursor, number=memory.number)
         self._statements.drop_key.run(self._cursor, at_number=memory.number)
 
-    def touch(self, memory: Memory) -> None:
-        assert memory.last_recalled_at is not None
-        self._statements.touch_memory.run(
+    def recalled(self, tenant: str, ids: Sequence[str]) -> list[Recalled]:
+        """See ``RecallRows.recalled``."""
+        found: list[Recalled] = []
+        for start in range(0, len(ids), _IDS_AT_A_TIME):
+            part = ids[start : start + _IDS_AT_A_TIME]
+            statement, size = self._statements.recalled(len(part))
+            values = {f"id_{place}": part[min(place, len(part) - 1)] for place in range(size)}
+            rows = statement.run(self._cursor, tenant=tenant, **values).fetchall()
+            found += [Recalled(row[0], row[1], row[2], from_micros(row[3]), standing_from_row(row[4:])) for row in rows]
+        return found
+
+    def touch(self, touched: Sequence[Touched]) -> None:
+        """See ``RecallRows.touch``."""
+        self._statements.touch_memory.run_many(
             self._cursor,
-            new_strength=memory.strength,
-            new_recall_count=memory.recall_count,
-            new_last_recalled_at=to_micros(memory.last_recalled_at),
-            new_revision=memory.revision,
-            at_number=memory.number,
+            (
+                standing_row(each.standing) | {"new_revision": each.revision, "at_number": each.number}
+                for each in touched
+            ),
         )
 
     def move(self, memory: Memory) -> None:
@@ -158,22 +181,27 @@ class SqlRows:
             self._cursor, encoder=encoder, number=number, vector=dump_vector(embedding.vector), tokens=tokens
         )
 
-    def put_recall(self, entry: RecallEntry) -> None:
-        self.counters.recall += 1
-        self._statements.insert_recall.run(
+    def put_recalls(self, entries: Sequence[RecallEntry]) -> None:
+        """Append to the access log."""
+        first = self.counters.recall + 1
+        self.counters.recall += len(entries)
+        self._statements.insert_recall.run_many(
             self._cursor,
-            number=self.counters.recall,
-            tenant=entry.tenant,
-            memory_id=entry.memory_id,
-            at=to_micros(entry.at),
-            signal=entry.signal.value,
+            (
+                {
+                    "number": number,
+                    "tenant": entry.tenant,
+                    "memory_id": entry.memory_id,
+                    "at": to_micros(entry.at),
+                    "signal": entry.signal.value,
+                }
+                for number, entry in enumerate(entries, first)
+            ),
         )
 
     def unfolded(self, limit: int) -> list[RecallEntry]:
-        """The oldest lines of the access log that were not folded in; they count as folded from here on."""
+        """The oldest lines of the access log that were not folded in, by number."""
         rows = self._statements.read_recalls.run(self._cursor, after=self.counters.folded, limit=limit).fetchall()
-        if rows:
-            self.counters.folded = rows[-1][0]
         return [RecallEntry(row[1], row[2], from_micros(row[3]), Signal(row[4]), row[0]) for row in rows]
 
     def drop_lost_recalls(self, first: int, last: int) -> None:

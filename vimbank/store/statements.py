@@ -4,7 +4,7 @@ SQLAlchemy compiles and caches, but each execution through it costs about ten ti
 one row by its key. These run for every add and every search.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from sqlalchemy import ClauseElement, Dialect, bindparam, delete, exists, func, insert, or_, select, text, update
@@ -13,12 +13,13 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from vimbank.store.changes import STATE_FIELDS
 from vimbank.store.lives import LIFE_COLUMNS, LIFE_STATES
-from vimbank.store.rows import MEMORY_COLUMNS
+from vimbank.store.rows import MEMORY_COLUMNS, STANDING_COLUMNS
 from vimbank.store.tables import LIVE, claims, counter, embeddings, encoders, history, memories, recalls
 
 __all__ = ["Statement", "Statements"]
 
 ACTIVE: Final = text("state = 'active'")  # literally, as the partial index says it
+_RECALLED: Final = tuple(memories.c[name] for name in ("number", "id", "bank", "created_at", *STANDING_COLUMNS))
 INDEXED: Final = text("state = 'active' AND kind <> 'document'")  # Memory.indexed
 
 
@@ -66,6 +67,7 @@ class Statements:
 
         self._dialect = dialect
         self._by_ids: dict[int, Statement] = {}
+        self._recalled: dict[int, Statement] = {}
         of_tenant = memories.c.tenant == _given("tenant")
         in_partition = (
             of_tenant,
@@ -97,12 +99,7 @@ class Statements:
         self.drop_key = compiled(update(memories).values(idempotency_key=None).where(numbered))
         self.touch_memory = compiled(
             update(memories)
-            .values(
-                {
-                    memories.c[name]: _given(f"new_{name}")
-                    for name in ("strength", "recall_count", "last_recalled_at", "revision")
-                }
-            )
+            .values({memories.c[name]: _given(f"new_{name}") for name in (*STANDING_COLUMNS, "revision")})
             .where(numbered)
         )
         self.move_memory = compiled(
@@ -177,10 +174,17 @@ class Statements:
 
     def by_ids(self, count: int) -> tuple[Statement, int]:
         """A statement for ``count`` ids, and how many it takes (``id_0`` …): the next power of two."""
+        return self._sized(self._by_ids, MEMORY_COLUMNS, count)
+
+    def recalled(self, count: int) -> tuple[Statement, int]:
+        """As ``by_ids``, of what folding recalls reads: number, id, bank, creation and STANDING_COLUMNS."""
+        return self._sized(self._recalled, _RECALLED, count)
+
+    def _sized(self, made: dict[int, Statement], columns: Sequence[Any], count: int) -> tuple[Statement, int]:
         size = 1 << max(0, count - 1).bit_length()
-        statement = self._by_ids.get(size)
+        statement = made.get(size)
         if statement is None:
             wanted = memories.c.id.in_([_given(f"id_{place}") for place in range(size)])
-            statement = Statement(_memory(memories.c.tenant == _given("tenant"), wanted, LIVE), self._dialect)
-            self._by_ids[size] = statement
+            query = select(*columns).where(memories.c.tenant == _given("tenant"), wanted, LIVE)
+            statement = made[size] = Statement(query, self._dialect)
         return statement, size

@@ -122,8 +122,8 @@ def open_service(
             indexes=indexes,
             store=store,
             policies=policies,
-            make_partition=_index_factory(_in_process(settings.index), dimension),
             curves=curves,
+            make_partition=_index_factory(_in_process(settings.index), dimension),
             sparse=None if legs is None else legs.sparse,
             dense=None if legs is None or legs.dense is None else legs.dense(encoder.identity),
             records_cached=settings.index.records_cached,
@@ -146,7 +146,8 @@ def open_service(
         ),
         clock=clock,
         recalls_flush_s=settings.store.recalls_flush_s,
-        recalls_fold_s=settings.store.recalls_fold_s,
+        # Where jobs run on Celery, beat starts the one that folds; nobody else does it a second time.
+        recalls_fold_s=settings.store.recalls_fold_s if settings.jobs.runner == "embedded" else None,
         remotes=remotes,
     )
 

@@ -95,6 +95,8 @@ def open_jobs(
     if chat is not None:
         jobs.before_close(chat.close)
     if threads is not None:
+        if settings.jobs.schedule:
+            service.leave_folding()
         _serve(jobs, threads, scheduled=settings.jobs.schedule)
     return jobs
 
