@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ class TestSessionTail:
 
     @pytest.mark.usefixtures("ids")
     def test_other_sessions_users_and_parts_are_left_out(self, store: Store) -> None:
-        common = {"source": Source(position=1), "deduplicate": False}
+        common: dict[str, Any] = {"source": Source(position=1), "deduplicate": False}
         add_one(store, "other session", session_id="z", **common)
         add_one(store, "other user", session_id="s", user_id="bob", **common)
         add_one(store, "without position", session_id="s", deduplicate=False)

@@ -149,6 +149,7 @@ def test_small_talk_is_negative_only_on_both_sides() -> None:
         ("<<<>>>///{}{}", Why.NOT_TEXT),
         ("\ufffd\ufffdab\ufffdcd\ufffd text of a page", Why.NOT_TEXT),
         ("ok", Why.TOO_SHORT),
+        ("that is it", Why.TOO_SHORT),
         ("404 Not Found: the page you asked for", Why.BOILERPLATE),
         ("Please accept all cookies to continue reading", Why.BOILERPLATE),
         ("Buy our shoes now. " * 6, Why.REPEATS_ITSELF),
@@ -166,6 +167,8 @@ def test_knowledge_that_tells_nothing_is_negative(text: str, why: Why) -> None:
     "text",
     [
         "Halvik is a harbour town of eleven thousand people.",
+        "I like tea",
+        "Is vegan",
         "奥斯陆是挪威的首都，人口七十万。",
         "Is Halvik large? It has eleven thousand people.",
         "The cookie policy of a site says which files it keeps. "

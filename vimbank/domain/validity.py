@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from vimbank.domain.models import Sample
-from vimbank.domain.text import STOP_WORDS, analyze_query
+from vimbank.domain.text import STOP_WORDS, analyze, analyze_query
 
 __all__ = [
     "HISTORY_ROUNDS",
@@ -37,7 +37,7 @@ HISTORY_ROUNDS: Final = 7
 _MAX_CHARS: Final = 4_000
 _CONTENT_CHARS: Final = 2_000  # that far a text says what it is about
 _SHORT_REPLY: Final = 240  # characters; a longer one that begins with an apology goes on to say something
-_FEW_TERMS: Final = 2
+_FEWEST_TERMS: Final = 2
 _MIN_LETTERS: Final = 0.4  # of the characters that are not blank
 _MAX_REPEATED: Final = 0.6
 _LINK_SIMILARITY: Final = 0.5
@@ -204,7 +204,7 @@ def parts_of_round(text: str) -> tuple[str, str]:
 def assess_knowledge(text: str) -> Assessment:
     """Whether a knowledge item is a positive sample.
 
-    Negative: fewer than three terms, mostly not letters or digits (markup, broken encoding), a page's furniture and
+    Negative: fewer than two words, or none that says what it is about, mostly not letters or digits (markup, broken encoding), a page's furniture and
     nothing else, the same sentence over and over, or questions alone.
 
     Source:  VIMBank V-2, V-5, V-6.
@@ -306,7 +306,7 @@ def _not_text(text: str) -> bool:
 
 
 def _too_short(text: str) -> bool:
-    return len(set(analyze_query(text))) <= _FEW_TERMS
+    return len(set(analyze(text))) < _FEWEST_TERMS or not content_terms(text)
 
 
 def _is_boilerplate(text: str) -> bool:

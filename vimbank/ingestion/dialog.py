@@ -3,17 +3,24 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from vimbank.domain.models import MemoryDraft, Source
 from vimbank.errors import FieldError, InvalidInput
 
-__all__ = ["Turn", "drafts_of_turns"]
+__all__ = ["REPLY_ROLES", "ROUND_KIND", "TURN_KIND", "Turn", "drafts_of_turns", "parts_of_turns"]
 
 T = TypeVar("T")
 
 QUERY_ROLE = "user"
 RESPONSE_ROLE = "assistant"
+
+ROUND_KIND: Final = "round"
+"""Kind of a query with its response."""
+TURN_KIND: Final = "turn"
+"""Kind of what one side said, where it is no part of a round."""
+REPLY_ROLES: Final = frozenset({RESPONSE_ROLE, "system", "tool"})
+"""Roles of those who speak to the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ def drafts_of_turns(
             bank=bank,
             agent_id=agent_id,
             session_id=session_id,
-            kind="round" if len(said) == 2 else "turn",
+            kind=ROUND_KIND if len(said) == 2 else TURN_KIND,
             text="\n".join(turn.content for turn in said),
             speaker=_first_given(turn.speaker for turn in said),
             event_at=_first_given(turn.event_at for turn in said),
@@ -74,6 +81,11 @@ def drafts_of_turns(
         )
         for position, said in enumerate(_rounds(turns), start_position)
     ]
+
+
+def parts_of_turns(turns: Sequence[Turn]) -> list[tuple[str, str] | None]:
+    """Query and response of each memory of ``drafts_of_turns`` that is a round, None of the others, in order."""
+    return [(said[0].content, said[1].content) if len(said) == 2 else None for said in _rounds(turns)]
 
 
 def _check(turns: Sequence[Turn]) -> None:

@@ -9,9 +9,12 @@ from typing import Any, Final, Literal, get_args
 from vimbank.domain.models import RUN_KIND, MemoryDraft, Source
 from vimbank.errors import FieldError, InvalidInput
 
-__all__ = ["Outcome", "TaskRun", "TaskStep", "drafts_of_task"]
+__all__ = ["STEP_KIND", "drafts_of_task", "Outcome", "TaskRun", "TaskStep"]
 
 MAX_TITLE_CHARS: Final = 200
+
+STEP_KIND: Final = "step"
+"""Kind of the steps of a task run."""
 
 Outcome = Literal["success", "failure", "unknown"]
 
@@ -81,7 +84,7 @@ def drafts_of_task(run: TaskRun, run_id: str) -> list[MemoryDraft]:
         replace(
             whole,
             id=f"{run_id}:step:{position:04d}",
-            kind="step",
+            kind=STEP_KIND,
             title=_title(run.instruction),
             text=_step_text(step),
             metadata=_step_metadata(run, step),
