@@ -76,7 +76,7 @@ def place(form: str, folder: Path, *legs: str, server: str = "ELASTICSEARCH_A") 
     prefix = f"vbtest-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     url = service_url(server)
     patient = ElasticsearchSettings(url=url, prefix=prefix, search_timeout_s=10, catch_up_timeout_s=20)
-    index = IndexSettings(**dict.fromkeys(legs, "elasticsearch"))  # type: ignore[arg-type]
+    index = IndexSettings(**dict.fromkeys(legs, "elasticsearch"))
     yield Place(
         Settings(
             data_dir=folder, encoder=encoder, store=StoreSettings(url=empty_store()), elasticsearch=patient, index=index

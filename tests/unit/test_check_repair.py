@@ -3,18 +3,34 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.conftest import SettableClock
 from tests.repair_kit import Place, components, fill, found, place, repaired
-from vimbank.domain.models import MemoryDraft, MemoryPatch, MemoryState, Partition, StateChange
+from tests.runner_kit import until
+from vimbank.domain.checks import CheckReport
+from vimbank.domain.models import (
+    ListQuery,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    MemoryState,
+    Partition,
+    Scope,
+    StateChange,
+)
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.indexes.partition import LocalPartition
+from vimbank.jobs.check import check_all
+from vimbank.jobs.context import JobContext
+from vimbank.jobs.portrait import portrait
+from vimbank.jobs.summarise import summarise
 from vimbank.service import MemoryService
+from vimbank.wiring.jobs import open_jobs
 
 HERE = Partition("default", "ana", "knowledge")
 TEXTS = ("red kite over the pier", "blue heron in the reeds", "grey owl at dusk")
@@ -53,7 +69,7 @@ def alter_terms(index: LocalPartition) -> None:
 
 def lose_a_row(index: LocalPartition) -> None:
     for leg in (index.dense, index.sparse, index._roster):
-        leg.remove(0)  # type: ignore[attr-defined]
+        leg.remove(0)
 
 
 def make_stale(index: LocalPartition) -> None:
@@ -260,12 +276,237 @@ def test_an_invalid_index_of_postgresql_is_made_anew(tmp_path: Path) -> None:
 
 # -- outside the process --
 
+REMOTE = (
+    pytest.param("sparse", "ELASTICSEARCH_A", id="sparse-A"),
+    pytest.param(
+        "sparse", "ELASTICSEARCH_B", id="sparse-B"
+    ),  # it remembers deletions, and what is not newer is refused
+    pytest.param("dense", "ELASTICSEARCH_A", id="dense-A"),
+)
 
-def document_path(here: Place, leg: str, number: int) -> tuple[str, dict[str, str]]:
-    """Path and routing of a memory's document."""
-    with here.client as client:
+
+@pytest.fixture
+def outside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, str]]:
+    leg, server = request.param
+    with place("scaled", tmp_path / "data", leg, server=server) as made:
+        yield made, leg
+
+
+def on_servers(function: Any) -> Any:
+    values = [pytest.param(each.values, id=each.id) for each in REMOTE]
+    return pytest.mark.services(pytest.mark.parametrize("outside", values, indirect=True)(function))
+
+
+def document(here: Place, number: int) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Path, query parameters and content of a memory's document; the form holds one leg there."""
+    with closing(here.client) as client:
         for index in client.ask("GET", f"/{here.settings.elasticsearch.prefix}-*/_mapping"):
             hits = client.ask("POST", f"/{index}/_search", {"query": {"term": {"number": number}}})["hits"]["hits"]
-            if hits and leg in index:
-                return f"/{index}/_doc/{number}", {"routing": hits[0]["_routing"]}
+            if hits:
+                params = {"routing": hits[0]["_source"]["partition"], "refresh": "true"}
+                return f"/{index}/_doc/{{}}", params, hits[0]["_source"]
     raise AssertionError("there is no such document")
+
+
+@on_servers
+def test_a_missing_document_is_named_and_applied_again(outside: tuple[Place, str]) -> None:
+    here, leg = outside
+    with here.open() as service:
+        fill(service, TEXTS)
+        assert service.check().ok
+        path, params, _ = document(here, 2)
+        with closing(here.client) as client:
+            client.ask("DELETE", path.format(2), params=params)
+        report = repaired(service, f"remote_{leg}")
+        assert report.repaired == {f"remote_{leg}": 1}
+        assert found(service, "blue heron in the reeds", top_k=1, fusion=leg) == [TEXTS[1]]
+
+
+@on_servers
+def test_a_surplus_and_a_changed_document_go(outside: tuple[Place, str]) -> None:
+    here, leg = outside
+    with here.open() as service:
+        fill(service, TEXTS)
+        assert service.check().ok
+        path, params, source = document(here, 3)
+        with closing(here.client) as client:
+            client.ask("PUT", path.format(999), {**source, "number": 999, "id": "nobody"}, params=params)
+            client.ask("PUT", path.format(3), {**source, "id": "changed"}, params=params)
+        report = repaired(service, f"remote_{leg}")
+        assert report.repaired == {f"remote_{leg}": 2}
+        assert sorted(found(service, "kite heron owl", fusion=leg)) == sorted(TEXTS)
+
+
+@on_servers
+def test_a_document_of_a_user_of_whom_nothing_is_left_goes(outside: tuple[Place, str]) -> None:
+    here, leg = outside
+    with here.open() as service:
+        fill(service, TEXTS)
+        assert service.check().ok
+        path, params, source = document(here, 1)
+        service.delete_all(Scope("default", "ana"))
+        assert service.check().ok
+        with closing(here.client) as client:
+            client.ask("PUT", path.format(999), {**source, "number": 999}, params=params)
+        repaired(service, f"remote_{leg}")
+
+
+@on_servers
+def test_a_lost_embedding_reaches_the_index_outside(outside: tuple[Place, str]) -> None:
+    here, leg = outside
+    with here.open() as service:
+        fill(service, TEXTS)
+        assert service.check().ok
+        here.sql("DELETE FROM embeddings WHERE number = 2")
+        assert service.check(repair=True).repaired["embeddings"] == 1
+        assert components(service.check()) == []
+        assert found(service, "blue heron in the reeds", top_k=1, fusion=leg) == [TEXTS[1]]
+
+
+def test_an_index_out_of_reach_is_told_and_left(tmp_path: Path) -> None:
+    with place("alone", tmp_path) as here:
+        elasticsearch = here.settings.elasticsearch.model_copy(update={"url": "http://127.0.0.1:9"})
+        index = here.settings.index.model_copy(update={"sparse": "elasticsearch"})
+        down = here.settings.model_copy(update={"elasticsearch": elasticsearch, "index": index})
+        with Place(down).open() as service:
+            fill(service, TEXTS)
+            report = service.check(repair=True)
+            assert components(report) == ["remote_sparse"]
+            assert not report.ok
+            assert report.repaired == {}
+            assert "no answer" in str(report.everything[0])
+
+
+# -- summaries --
+
+
+TURNS = ("I live in Lisbon", "My cat is called Mochi", "I play the cello", "I work at the port", "I like rye bread")
+
+
+@contextmanager
+def by_hand(here: Place, service: MemoryService) -> Iterator[JobContext]:
+    with closing(open_jobs(here.settings, service)) as jobs, jobs.by_hand() as context:
+        yield context
+
+
+def summaries(service: MemoryService) -> dict[str, Memory]:
+    """Every summary and portrait, by id."""
+    pages = [service.derived("default", "ana", kind, bank="dialog") for kind in ("summary", "portrait")]
+    return {memory.id: memory for page in pages for memory in page.items}
+
+
+def test_stale_summaries_are_written_anew_and_no_other_is_added(here: Place) -> None:
+    with here.open() as service, by_hand(here, service) as context:
+        ids = fill(service, TURNS, bank="dialog")
+        for job in (summarise, portrait):
+            job(context, {})
+        written = summaries(service)
+        assert {each.metadata["level"] for each in written.values()} == {"group", "day", "global"}
+        service.update("default", ids[0], MemoryPatch(text="I live in Porto now"))
+        fill(service, [f"{text}, too" for text in TURNS], bank="dialog")  # enough for another group
+
+        def check(**given: Any) -> CheckReport:
+            return check_all(context, None, repair=given.get("repair", False), progress=lambda _done, _all: None)
+
+        repaired(service, "summaries", check=check)
+        fresh = summaries(service)
+        assert set(fresh) == set(written), "what nobody asked for is not written"
+        assert not any(memory.metadata["stale"] for memory in fresh.values())
+        assert "Porto" in next(each.text for each in fresh.values() if each.metadata["level"] == "group")
+
+
+def test_a_summary_whose_sources_are_gone_goes(here: Place) -> None:
+    with here.open() as service, by_hand(here, service) as context:
+        ids = fill(service, TURNS, bank="dialog")
+        kept = fill(service, ["I am called Ana"], user="ben", bank="dialog")
+        summarise(context, {})
+        for each in ids:
+            service.delete("default", each)
+        assert len(summaries(service)) == 3
+        report = check_all(context, None, repair=False, progress=lambda _done, _all: None)
+        assert set(components(report)) == {"summaries"}
+        assert "5 of its 5 sources are gone" in str(report.everything)
+        assert check_all(context, None, repair=True, progress=lambda _done, _all: None).ok
+        assert summaries(service) == {}
+        assert service.get("default", kept[0]).text == "I am called Ana"
+
+
+def test_without_the_jobs_stale_summaries_are_told_alone(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TURNS, bank="dialog")
+        with by_hand(here, service) as context:
+            summarise(context, {})
+        service.delete("default", ids[0])
+        before = summaries(service)
+        report = service.check(repair=True)
+        assert not report.ok
+        assert set(components(report)) == {"summaries"}
+        assert {each: memory.text for each, memory in summaries(service).items()} == {
+            each: memory.text for each, memory in before.items()
+        }
+
+
+# -- while memories are written --
+
+
+def test_nothing_is_lost_and_nothing_is_told_falsely_while_memories_are_written(here: Place) -> None:
+    with here.open() as service:
+        ids = fill(service, TEXTS)
+        stop = threading.Event()
+        written: list[str] = []
+        deleted: list[str] = []
+
+        def write() -> None:
+            while not stop.is_set():
+                written.extend(fill(service, [f"note {len(written)} on herons"]))
+                service.update("default", ids[0], MemoryPatch(text=f"red kite, seen {len(written)} times"))
+                if len(written) % 3 == 0:
+                    deleted.append(written[-2])
+                    service.delete("default", written[-2])
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            until(lambda: len(written) > 5)
+            for _ in range(5):
+                assert components(service.check()) == []
+            for _ in range(3):
+                alter_a_vector(index_of(service))
+                here.sql("DELETE FROM embeddings WHERE number = 2")
+                assert service.check(repair=True).ok
+        finally:
+            stop.set()
+            writer.join()
+        assert components(service.check()) == []
+        assert {memory.id for memory in service.list(ListQuery(tenant="default", limit=1000)).items} == {
+            *ids,
+            *written,
+        } - {*deleted}
+
+
+# -- another encoder --
+
+
+def test_case_140_everything_works_after_a_change_of_the_vectors_dimension(here: Place) -> None:
+    """No table is left at the old dimension: delete, archive, restore, supersede, update and check all work."""
+    with here.open() as service:
+        ids = fill(service, [*TEXTS, "a fourth", "a fifth"])
+        found(service, "kite")
+        other = HashingEncoder(64)
+        service.reindex(other)
+        assert set(here.sql("SELECT length(vector) FROM embeddings")) == {(4 * 64,)}
+        assert components(service.check()) == []
+    with here.open(encoder=other) as service:
+        service.delete("default", ids[0])
+        service.archive("default", ids[1])
+        service.restore("default", ids[1])
+        (moved,) = service.change_states(
+            "default", [StateChange(id=ids[2], to=MemoryState.SUPERSEDED, superseded_by=ids[3])], actor="test"
+        )
+        assert not isinstance(moved, Exception)
+        service.update("default", ids[4], MemoryPatch(text="the fifth, changed"))
+        assert found(service, "heron", top_k=1) == [TEXTS[1]]
+        assert sorted(found(service, "fifth fourth kite owl")) == sorted([TEXTS[1], "a fourth", "the fifth, changed"])
+        service.restore("default", ids[2])
+        assert found(service, "owl at dusk", top_k=1) == [TEXTS[2]]
+        assert components(service.check(repair=True)) == []

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from vimbank.domain.models import Partition
 
-__all__ = ["COMPONENTS", "CheckReport", "Component", "PartitionCheck", "Problem", "after_repair"]
+__all__ = ["COMPONENTS", "UNCOMPARED", "CheckReport", "Component", "PartitionCheck", "Problem", "after_repair"]
 
 Component: TypeAlias = Literal[
     "store", "embeddings", "index", "snapshots", "remote_sparse", "remote_dense", "summaries"
@@ -15,6 +15,10 @@ Component: TypeAlias = Literal[
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 """What is checked: the store's tables, the vectors in it, the in-process index of a partition and its snapshot file,
 the indexes outside the process, and the summaries and portraits."""
+
+
+UNCOMPARED: Final = "cannot be compared with the store"
+"""The text of a problem that hides all others of its part, such as an engine that is out of reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,13 @@ class CheckReport:
 def after_repair(before: Iterable[Problem], after: Iterable[Problem], why: str | None) -> list[Problem]:
     """What two looks say, one before and one after a repair: what is gone was repaired, the rest is left.
 
+    Where the second look saw nothing, nothing counts as repaired.
+
     Args:    why: what the repair itself says of what is left.
     """
-    left = list(after)
+    left = [replace(problem, why=problem.why or why) for problem in after]
     texts = {problem.text for problem in left}
-    repaired = [replace(problem, repaired=True, why=None) for problem in before if problem.text not in texts]
-    return [*repaired, *(replace(problem, why=problem.why or why) for problem in left)]
+    gone = [problem for problem in before if problem.text not in texts]
+    if UNCOMPARED in texts:
+        return [*(replace(problem, why=why) for problem in gone), *left]
+    return [*(replace(problem, repaired=True, why=None) for problem in gone if problem.text != UNCOMPARED), *left]

@@ -12,10 +12,10 @@ from typing import Final, Protocol, cast
 
 import numpy as np
 
-from vimbank.domain.checks import CheckReport, Component, PartitionCheck, Problem, after_repair
+from vimbank.domain.checks import UNCOMPARED, CheckReport, Component, PartitionCheck, Problem, after_repair
 from vimbank.domain.models import Change, ListQuery, Memory, Partition
 from vimbank.domain.summaries import DERIVED_KINDS, derived_of, stale_ids
-from vimbank.errors import VimbankError
+from vimbank.errors import BackendError, ConfigError, VimbankError
 from vimbank.feed.follow import Follower
 from vimbank.feed.remote import RemoteFollower
 from vimbank.ports import Embedded, EncoderIdentity, MemoryStore
@@ -119,7 +119,7 @@ class Checker:
         try:
             mend()
         except VimbankError as error:
-            why = f"not repaired: {error}"
+            why = str(error)
         report = after_repair(found, look(), why)
         for problem in report:
             _LOG.warning("check, %s: %s", problem.component, problem)
@@ -203,7 +203,7 @@ class Checker:
             try:
                 texts, count, moved = self._differences(partition)
             except VimbankError as error:
-                return [_problem("index", f"it cannot be compared: {error}")], 0
+                return [Problem("index", UNCOMPARED, why=str(error))], 0
             if not texts or not moved:
                 break
             texts, former = [each for each in texts if former is None or each in former], set(texts)
@@ -245,7 +245,10 @@ class Checker:
             component = cast(Component, f"remote_{follower.name}")
 
             def look(follower: RemoteFollower = follower, component: Component = component) -> list[Problem]:
-                found = follower.compare(partition, lambda: self._live(partition))
+                try:
+                    found = follower.differences(partition, lambda: self._live(partition))
+                except (BackendError, ConfigError) as error:
+                    return [Problem(component, UNCOMPARED, why=str(error))]
                 return [_problem(component, text) for text in found]
 
             problems += self._settled(look, lambda follower=follower: self._reapply(follower, partition))  # type: ignore[misc]
@@ -253,7 +256,7 @@ class Checker:
 
     def _reapply(self, follower: RemoteFollower, partition: Partition) -> None:
         follower.repair(partition, lambda: self._live(partition))
-        if follower.name in self._refilled or not follower.compare(partition, lambda: self._live(partition)):
+        if follower.name in self._refilled or not follower.differences(partition, lambda: self._live(partition)):
             return
         self._refilled.add(follower.name)  # once a check: what is wrong after that is not for another refill
         follower.refill()

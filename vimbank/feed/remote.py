@@ -220,11 +220,15 @@ class RemoteFollower:
         Args:    live: reads the indexed memories of the partition from the store.
         """
         try:
-            found = self._differences(partition, live())
-            # What was written meanwhile is no difference: it is gone at a second look.
-            again = self._differences(partition, live()) if found else []
+            return self.differences(partition, live)
         except (BackendError, ConfigError) as error:
             return [f"{self.name}: {error}"]
+
+    def differences(self, partition: Partition, live: Callable[[], Sequence[Change]]) -> list[str]:
+        """As ``compare``. Raises as ``catch_up`` where the index is out of reach."""
+        found = self._differences(partition, live())
+        # What was written meanwhile is no difference: it is gone at a second look.
+        again = self._differences(partition, live()) if found else []
         return [problem for problem in again if problem in set(found)]
 
     def repair(self, partition: Partition, live: Callable[[], Sequence[Change]]) -> None:
@@ -417,8 +421,9 @@ class RemoteFollower:
     # -- comparing --
 
     def _differences(self, partition: Partition, live: Sequence[Change]) -> list[str]:
-        self.catch_up(max((change.revision for change in live), default=0))
-        held = dict(self._index.holds(partition))
+        self.catch_up(self._store.state().revision)  # deletions, too, which are in no memory that is left
+        with self.breaker.guard():
+            held = dict(self._index.holds(partition))
         problems = []
         for change in live:
             revision = held.pop(change.number, None)
