@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
@@ -16,13 +17,15 @@ from vimbank import MemoryService
 from vimbank.api.app import create_app
 from vimbank.cli.main import cli
 from vimbank.domain.filters import parse
-from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, Query, Scope
-from vimbank.domain.records import history_record, memory_record, page_record, plain, recall_record
+from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, MemoryState, Query, Scope, Signal
+from vimbank.domain.records import history_record, job_record, memory_record, page_record, plain, recall_record
 from vimbank.domain.times import parse_time
 from vimbank.errors import Conflict, InvalidInput, NotFound, VimbankError
+from vimbank.portability.erase import erase
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
+from vimbank.wiring.portability import open_eraser
 
 __all__ = ["DOORS", "Door", "Refused", "settings"]
 
@@ -40,7 +43,10 @@ class Refused(Exception):
 
 
 class Door(Protocol):
-    """One entry point, opened on a data folder."""
+    """One entry point, opened on a data folder.
+
+    ``move``: ``archive``, ``restore``, ``suppress`` or ``unsuppress``; ``run``: start a job, have it run, its result.
+    """
 
     def add(self, text: str, **fields: Any) -> dict[str, Any]: ...
     def get(self, id: str) -> dict[str, Any]: ...
@@ -50,6 +56,10 @@ class Door(Protocol):
     def delete(self, id: str) -> None: ...
     def delete_all(self, **scope: Any) -> int: ...
     def history(self, id: str) -> list[dict[str, Any]]: ...
+    def feedback(self, id: str, signal: str) -> None: ...
+    def move(self, id: str, verb: str) -> dict[str, Any]: ...
+    def erase(self, user_id: str, **narrower: str) -> dict[str, Any]: ...
+    def run(self, job: str, **params: Any) -> dict[str, Any]: ...
     def close(self) -> None: ...
 
 
@@ -74,7 +84,9 @@ class PythonDoor:
     """``MemoryService`` in process."""
 
     def __init__(self, folder: Path) -> None:
-        self._service: MemoryService = open_service(settings(folder))
+        configured = settings(folder)
+        self._service: MemoryService = open_service(configured)
+        self._jobs = open_jobs(configured, self._service)
 
     def add(self, text: str, **fields: Any) -> dict[str, Any]:
         fields = {"user_id": "alice", "bank": "knowledge", **fields}
@@ -85,6 +97,8 @@ class PythonDoor:
         return plain(memory_record(self._do(lambda: self._service.get(TENANT, id))))  # type: ignore[no-any-return]
 
     def listing(self, **params: Any) -> dict[str, Any]:
+        if "state" in params:
+            params["state"] = None if params["state"] == "any" else MemoryState(params["state"])
         return plain(page_record(self._do(lambda: self._service.list(ListQuery(tenant=TENANT, **_filtered(params))))))  # type: ignore[no-any-return]
 
     def search(self, query: str, **fields: Any) -> list[dict[str, Any]]:
@@ -104,7 +118,23 @@ class PythonDoor:
     def history(self, id: str) -> list[dict[str, Any]]:
         return plain(history_record(id, self._do(lambda: self._service.history(TENANT, id)))["items"])  # type: ignore[no-any-return]
 
+    def feedback(self, id: str, signal: str) -> None:
+        self._do(lambda: self._service.feedback(TENANT, id, Signal(signal)))
+
+    def move(self, id: str, verb: str) -> dict[str, Any]:
+        return plain(memory_record(self._do(lambda: getattr(self._service, verb)(TENANT, id))))  # type: ignore[no-any-return]
+
+    def erase(self, user_id: str, **narrower: str) -> dict[str, Any]:
+        scope = Scope(TENANT, user_id, None, narrower.get("agent_id"), narrower.get("session_id"))
+        return self._do(lambda: erase(self._service, open_eraser(self._service), scope, actor="test")).record()  # type: ignore[no-any-return]
+
+    def run(self, job: str, **params: Any) -> dict[str, Any]:
+        started = self._do(lambda: self._jobs.start(job, params))
+        self._do(lambda: self._jobs.run(started.id))
+        return _result(plain(job_record(self._jobs.get(started.id))))
+
     def close(self) -> None:
+        self._jobs.close()
         self._service.close()
 
     @staticmethod
@@ -151,6 +181,20 @@ class RestDoor:
     def history(self, id: str) -> list[dict[str, Any]]:
         return self._call("GET", f"{self._path(id)}/history")["items"]  # type: ignore[no-any-return]
 
+    def feedback(self, id: str, signal: str) -> None:
+        self._call("POST", "/v1/feedback", {"id": id, "signal": signal})
+
+    def move(self, id: str, verb: str) -> dict[str, Any]:
+        return self._call("POST", f"{self._path(id)}/{verb}")  # type: ignore[no-any-return]
+
+    def erase(self, user_id: str, **narrower: str) -> dict[str, Any]:
+        return self._call("DELETE", f"/v1/users/{quote(user_id, safe='')}", params=narrower)  # type: ignore[no-any-return]
+
+    def run(self, job: str, **params: Any) -> dict[str, Any]:
+        started = self._call("POST", "/v1/jobs", {"name": job, "params": params})
+        self._jobs.run(started["id"])  # nothing else here takes it up
+        return _result(self._call("GET", f"/v1/jobs/{started['id']}"))
+
     def close(self) -> None:
         self._client.close()
         self._jobs.close()
@@ -158,8 +202,6 @@ class RestDoor:
 
     @staticmethod
     def _path(id: str) -> str:
-        from urllib.parse import quote
-
         return f"/v1/memories/{quote(id, safe='', errors='surrogatepass')}"
 
     def _call(self, method: str, path: str, body: Any = None, params: Any = None) -> Any:
@@ -214,6 +256,19 @@ class CliDoor:
     def history(self, id: str) -> list[dict[str, Any]]:
         return self._run("history", "--", id)["items"]  # type: ignore[no-any-return]
 
+    def feedback(self, id: str, signal: str) -> None:
+        self._run("feedback", id, signal)
+
+    def move(self, id: str, verb: str) -> dict[str, Any]:
+        return self._run(verb, "--", id)  # type: ignore[no-any-return]
+
+    def erase(self, user_id: str, **narrower: str) -> dict[str, Any]:
+        return self._run("erase", *self._options({"user_id": user_id, **narrower}), "--yes")  # type: ignore[no-any-return]
+
+    def run(self, job: str, **params: Any) -> dict[str, Any]:
+        words = [f"--param={name}={json.dumps(value)}" for name, value in params.items()]
+        return _result(self._run("jobs", "start", job, *words))
+
     def close(self) -> None:
         pass
 
@@ -225,9 +280,9 @@ class CliDoor:
             for name, value in fields.items()
         ]
 
-    def _run(self, name: str, *arguments: str) -> Any:
+    def _run(self, *words: str) -> Any:
         environment = {"VIMBANK_DATA_DIR": str(self._folder), "VIMBANK_ENCODER__KIND": "hashing"}
-        result = CliRunner().invoke(cli, [name, "--json", *arguments], env=environment)
+        result = CliRunner().invoke(cli, _asking_for_json(words), env=environment)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         if result.exit_code == 0:
@@ -239,6 +294,17 @@ class CliDoor:
         kind = answer.get("error", {}).get("type", "InvalidInput" if result.exit_code == 2 else "NotFound")
         names = [error["field"] for error in answer.get("error", {}).get("errors", ())]
         raise Refused({"NotFound": "not_found", "Conflict": "conflict"}.get(kind, "invalid"), names)
+
+
+def _asking_for_json(words: Sequence[str]) -> list[str]:
+    """The words of a command, or of one of a group, with ``--json`` behind its name."""
+    length = 2 if words[0] in ("jobs", "store", "es") else 1
+    return [*words[:length], "--json", *words[length:]]
+
+
+def _result(job: dict[str, Any]) -> dict[str, Any]:
+    assert job["state"] == "succeeded", job
+    return job["result"]  # type: ignore[no-any-return]
 
 
 def _refusal(error: VimbankError) -> Refused:
