@@ -6,8 +6,17 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from vimbank.domain.duplicates import Fold, folds, marks_of, same_marks
-from vimbank.domain.models import Memory, MemoryState, Source, Vectors
+from vimbank.domain.duplicates import (
+    Fold,
+    flags,
+    fold_key,
+    foldable,
+    folds,
+    marks_of,
+    same_marks,
+    was_brought_back,
+)
+from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Source, Vectors
 from vimbank.errors import InvalidInput
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -209,3 +218,87 @@ def test_bad_thresholds(threshold: float) -> None:
 def test_rows_must_match() -> None:
     with pytest.raises(InvalidInput, match="vectors"):
         folds([memory("a")], alike(2))
+
+
+TEXTS = (
+    "I like tea",
+    "I really like tea",
+    "tea is something I like",
+    "I don't like tea",
+    "Ana is 34",
+    "Ana is thirty-four",
+    "Ana is 35",
+    "Ana pays Bo",
+    "Bo pays Ana",
+    "我喜欢喝茶。",
+    "我很喜欢喝茶！",
+    "我不喜欢喝茶。",
+    "Is tea what I like?",
+)
+
+
+def test_what_may_be_folded_shares_its_key() -> None:
+    """Looking among equal keys alone misses no fold."""
+    memories = [memory(f"m{place}", text) for place, text in enumerate(TEXTS)]
+    memories += [replace(each, id=f"{each.id}b", speaker="Bo") for each in memories]
+    for one in memories:
+        for other in memories:
+            if foldable(one, other) and same_marks(marks_of(one.text), marks_of(other.text)):
+                assert fold_key(one) == fold_key(other), (one.text, other.text)
+    assert len({fold_key(each) for each in memories}) > len(memories) // 2
+
+
+def test_folding_group_by_group_gives_what_folding_all_at_once_gives() -> None:
+    memories = [memory(f"m{place}", text, at=place) for place, text in enumerate(TEXTS * 2)]
+    groups: dict[int, list[Memory]] = {}
+    for each in memories:
+        groups.setdefault(fold_key(each), []).append(each)
+    found = [fold for group in groups.values() for fold in folds(group, alike(len(group)))]
+    whole = folds(memories, alike(len(memories)))
+    assert sorted(found, key=lambda fold: fold.keep_id) == sorted(whole, key=lambda fold: fold.keep_id)
+    assert len(whole) > 5
+
+
+def test_a_key_is_the_same_in_every_process() -> None:
+    assert fold_key(memory("a")) == fold_key(memory("b")) == fold_key(memory("c", "Tea is something I like."))
+    assert fold_key(memory("a", "\ud800 lone")) != fold_key(memory("a"))
+
+
+def test_a_spared_one_is_kept_and_others_fold_into_it() -> None:
+    pair = [memory("a", at=0), memory("b", "I really like tea.", at=1)]
+    [fold] = folds(pair, alike(2))
+    assert (fold.keep_id, fold.folded) == ("b", ("a",))
+    assert folds(pair, alike(2), spared={"a"}) == []
+    [fold] = folds([*pair, memory("c", "I like tea!", at=-1)], alike(3), spared={"a"})
+    assert (fold.keep_id, fold.folded) == ("b", ("c",))
+
+
+def test_near_ones_are_flagged_with_their_nearest() -> None:
+    """Case 92: cosines 0.95 with a, of b and c with each other 0.95 * 0.92 + 0.312 * 0.392 = 0.996."""
+    three = [memory("a"), memory("b", "I really like tea."), memory("c", "Tea is something I like.")]
+    found = flags(three, at_angles(1.0, 0.95, 0.92))
+    assert [(each.near_id, each.id) for each in found] == [("a", "b"), ("a", "c")]
+    assert [each.cosine for each in found] == pytest.approx([0.95, 0.92])
+    found = flags(three, at_angles(1.0, 0.95, 0.92), threshold=0.999)
+    assert [(each.near_id, each.id) for each in found] == [("b", "c"), ("a", "b")]
+    assert [each.cosine for each in found] == pytest.approx([0.9963, 0.95], abs=1e-4)
+    assert flags(three, at_angles(1.0, 0.89, 0.1)) == []
+    assert flags([memory("a"), memory("b", "I don't like tea.")], at_angles(1.0, 0.95)) == []
+    assert flags([memory("a"), memory("b", speaker="Bo")], at_angles(1.0, 0.95)) == []
+
+
+def entry(event: Event, *states: str, old: str | None = None, new: str | None = None) -> HistoryEntry:
+    return HistoryEntry("a", 1, DAY_0, event, "test", old, new, {"state": states} if states else {})
+
+
+def test_what_somebody_brought_back_is_known_until_it_says_something_else() -> None:
+    added = entry(Event.ADD, new="I like tea")
+    away, back = entry(Event.STATE, "active", "superseded"), entry(Event.STATE, "superseded", "active")
+    touched = entry(Event.UPDATE, old="I like tea", new="I like tea")
+    rewritten = entry(Event.UPDATE, old="I like tea", new="I love tea")
+    assert not was_brought_back([])
+    assert not was_brought_back([added, away])
+    assert was_brought_back([added, away, back])
+    assert was_brought_back([added, away, back, touched])
+    assert not was_brought_back([added, away, back, rewritten])
+    assert not was_brought_back([added, entry(Event.STATE, "archived", "active")])

@@ -6,25 +6,44 @@ negations, names, who speaks, opposites, tense. Nothing is deleted: a fold names
 (cases 86, 92).
 """
 
+import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from vimbank.domain.models import Memory, MemoryState, Vectors
+from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Vector, Vectors
 from vimbank.domain.statement_values import NUMBER_WORDS
 from vimbank.domain.statements import read_text
 from vimbank.domain.text import STOP_WORDS
 from vimbank.errors import InvalidInput
 
-__all__ = ["THRESHOLD", "Fold", "Marks", "foldable", "folds", "marks_of", "same_marks"]
+__all__ = [
+    "FLAGGED_FROM",
+    "THRESHOLD",
+    "Flag",
+    "Fold",
+    "Marks",
+    "flags",
+    "fold_key",
+    "foldable",
+    "folds",
+    "marks_of",
+    "same_marks",
+    "was_brought_back",
+]
 
 THRESHOLD: Final = 0.97
 """Cosine from which two texts may be near-duplicates (D14)."""
 
+FLAGGED_FROM: Final = 0.9
+"""Cosine from which two texts with the same marks are told of, though not folded (case 92)."""
+
+_SAME_PLACE: Final = ("partition", "agent_id", "kind", "speaker", "title")
+_SAME_MARKS: Final = ("numbers", "units", "negations", "persons", "opposites", "tenses", "content", "question")
 _UNKNOWN_IMPORTANCE: Final = 0.5  # unknown is not lowest (case 135)
 _ROWS: Final = 1_024  # rows of the cosine matrix held at a time
 
@@ -129,8 +148,22 @@ class Fold:
     sources: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Two memories that may say the same: ``id`` is near ``near_id``, not near enough to be folded."""
+
+    near_id: str
+    id: str
+    cosine: float
+
+
 def marks_of(text: str) -> Marks:
     """What changes the meaning of a text with few letters."""
+    stated = frozenset((each.attribute, each.value, each.positive, each.current) for each in read_text(text).statements)
+    return _marks(text, stated)
+
+
+def _marks(text: str, stated: frozenset[tuple[str, str | None, bool, bool]]) -> Marks:
     text = unicodedata.normalize("NFKC", text).strip()
     raw = _WORD.findall(_CJK.sub(" ", text))
     words = [word.casefold().replace("’", "'") for word in raw]
@@ -155,9 +188,7 @@ def marks_of(text: str) -> Marks:
         ),
         tenses=tuple(sorted({match.casefold() for match in _TENSE.findall(text)})),
         content="".join(_CJK.findall(_CJK_FILLERS.sub("", text))),
-        stated=frozenset(
-            (each.attribute, each.value, each.positive, each.current) for each in read_text(text).statements
-        ),
+        stated=stated,
         question=text.endswith(("?", "？")),
         relative=bool(_RELATIVE.search(text)),
     )
@@ -170,15 +201,8 @@ def same_marks(one: Marks, other: Marks) -> bool:
     order of the names counts: «Ana pays Bo» is not «Bo pays Ana».
     """
     return (
-        one.numbers == other.numbers
-        and one.units == other.units
-        and one.negations == other.negations
-        and one.persons == other.persons
-        and one.opposites == other.opposites
-        and one.tenses == other.tenses
-        and one.content == other.content
+        all(getattr(one, name) == getattr(other, name) for name in _SAME_MARKS)
         and one.terms == other.terms
-        and one.question == other.question
         and other.words.issuperset(one.names)
         and one.words.issuperset(other.names)
         and _in_both(one.names, other.names) == _in_both(other.names, one.names)
@@ -201,9 +225,7 @@ def foldable(keep: Memory, folded: Memory) -> bool:
     Both active and of one partition, agent, kind, speaker and title, not parts of a document or task, the folded one
     not pinned, and with no metadata that the kept one lacks: a filter finds what it found before.
     """
-    same_place = all(
-        getattr(keep, name) == getattr(folded, name) for name in ("partition", "agent_id", "kind", "speaker", "title")
-    )
+    same_place = all(getattr(keep, name) == getattr(folded, name) for name in _SAME_PLACE)
     return (
         same_place
         and keep.id != folded.id
@@ -216,12 +238,41 @@ def foldable(keep: Memory, folded: Memory) -> bool:
     )
 
 
+def fold_key(memory: Memory) -> int:
+    """64 bits that two memories share wherever one of them may be folded into the other; chance aside, few others do.
+
+    All that ``foldable`` and ``same_marks`` ask to be equal, so that near-duplicates are looked for among equals alone
+    and not among all pairs. The same in every process.
+    """
+    marks = _marks(memory.text, frozenset())
+    place = [getattr(memory, name) for name in _SAME_PLACE]
+    instants = [memory.valid_from, memory.valid_to, memory.expires_at]
+    equal = [*(getattr(marks, name) for name in _SAME_MARKS), sorted(marks.terms)]
+    digest = hashlib.blake2b(repr((place, instants, equal)).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def was_brought_back(history: Sequence[HistoryEntry]) -> bool:
+    """Whether somebody brought a superseded memory back and it says the same since: it is not to be folded again.
+
+    Args:    history: all of its entries, oldest first.
+    """
+    brought = False
+    for entry in history:
+        if entry.event is Event.STATE:
+            brought |= tuple(entry.changes.get("state", ())) == (MemoryState.SUPERSEDED, MemoryState.ACTIVE)
+        elif entry.old_text != entry.new_text:
+            brought = False
+    return brought
+
+
 def folds(
     memories: Sequence[Memory],
     vectors: Vectors,
     *,
     threshold: float = THRESHOLD,
     sources: Mapping[str, Sequence[str]] | None = None,
+    spared: Collection[str] = (),
 ) -> list[Fold]:
     """What to fold among memories: best kept one first, each memory in one fold at most.
 
@@ -230,12 +281,10 @@ def folds(
 
     Args:    vectors: float32, (n, d), unit rows in the order of ``memories``; a row of zeros is like nothing.
              threshold: cosine, in (0, 1].  sources: memory id -> ids folded into it before.
+             spared: ids that are not folded, but may be what others are folded into.
     Raises:  InvalidInput: a threshold outside (0, 1], or rows that do not match the memories.
     """
-    if not 0 < threshold <= 1:
-        raise InvalidInput.of("threshold", "must be in (0, 1]")
-    if len(vectors) != len(memories):
-        raise InvalidInput.of("vectors", "must have one row a memory")
+    _check(memories, vectors, threshold)
     known = sources or {}
     ranked = sorted(range(len(memories)), key=lambda row: _priority(memories[row], known), reverse=True)
     ordered = [memories[row] for row in ranked]
@@ -259,7 +308,8 @@ def folds(
             chosen = [
                 row
                 for row in candidates
-                if foldable(ordered[keep], ordered[row])
+                if ordered[row].id not in spared
+                and foldable(ordered[keep], ordered[row])
                 and same_marks(marked(keep), marked(row))
                 and _same_day(ordered[keep], ordered[row], marked(keep))
             ]
@@ -267,6 +317,48 @@ def folds(
                 taken.update(chosen)
                 found.append(_fold(ordered[keep], [ordered[row] for row in chosen], cosines[chosen], known))
     return found
+
+
+def flags(
+    memories: Sequence[Memory],
+    vectors: Vectors,
+    *,
+    threshold: float = THRESHOLD,
+    floor: float = FLAGGED_FROM,
+) -> list[Flag]:
+    """Memories that are near another one of the same marks, each with its nearest: nearest pairs first, ties by id.
+
+    Args:    as ``folds``; what was folded is left out by the caller.  floor, threshold: cosines in [floor, threshold).
+    """
+    _check(memories, vectors, threshold)
+    order = sorted(range(len(memories)), key=lambda row: memories[row].id)
+    ordered = [memories[row] for row in order]
+    rows = np.asarray(vectors, dtype=np.float32)[order]
+    marks = [marks_of(each.text) for each in ordered]
+    found: list[Flag] = []
+    for start in range(0, len(ordered), _ROWS):
+        near: Vectors = rows[start : start + _ROWS] @ rows.T
+        for row in range(start, min(start + _ROWS, len(ordered))):
+            cosines = near[row - start, :row]
+            for other in _descending(cosines, floor, threshold):
+                pair = ordered[other], ordered[row]
+                if (foldable(*pair) or foldable(*pair[::-1])) and same_marks(marks[other], marks[row]):
+                    found.append(Flag(pair[0].id, pair[1].id, float(cosines[other])))
+                    break
+    return sorted(found, key=lambda each: (-each.cosine, each.near_id, each.id))
+
+
+def _descending(cosines: Vector, floor: float, threshold: float) -> list[int]:
+    """Rows of the cosines in [floor, threshold), the largest first."""
+    within = np.flatnonzero((cosines >= floor) & (cosines < threshold))
+    return [int(row) for row in within[np.argsort(-cosines[within], kind="stable")]]
+
+
+def _check(memories: Sequence[Memory], vectors: Vectors, threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise InvalidInput.of("threshold", "must be in (0, 1]")
+    if len(vectors) != len(memories):
+        raise InvalidInput.of("vectors", "must have one row a memory")
 
 
 def _priority(memory: Memory, sources: Mapping[str, Sequence[str]]) -> tuple[bool, float, int, float, str]:
