@@ -339,3 +339,15 @@ class TestLives:
     def test_of_nothing(self, store: Store) -> None:
         found = store.lives(ALICE)
         assert (found.ids, len(found.strength), len(found.archived)) == ([], 0, 0)
+
+
+def test_a_successor_that_was_written_meanwhile_supersedes_nothing(store: Store) -> None:
+    """Who decided saw another text of it."""
+    name, other = add_one(store, "tea"), add_one(store, "coffee")
+    seen = one(store, other).revision
+    store.update(patch(other, text="jazz"), tenant="t", actor="test", now=FEB)
+    with pytest.raises(Conflict):
+        move(store, name, SUPERSEDED, superseded_by=other, successor_revision=seen)
+    assert one(store, name).state is ACTIVE
+    move(store, name, SUPERSEDED, superseded_by=other, successor_revision=one(store, other).revision)
+    assert one(store, name).superseded_by == other

@@ -264,6 +264,7 @@ class StateChange:
     from ``archived``; ``sources`` narrows that. ``expected_revision`` is the memory's own; ``seen`` is the revision of
     the store at which somebody decided: neither the memory nor a part of it may have been written since.
     ``superseded_by`` names the memory that is true instead, for ``superseded`` alone; every other state clears it.
+    ``successor_revision`` is that memory's own: it must not have been written since.
     ``valid_to`` of UNSET stays. What comes back to ``active`` ages from that moment on, as if it had been recalled; it
     is not counted as a recall.
     """
@@ -274,6 +275,7 @@ class StateChange:
     expected_revision: int | None = None
     seen: int | None = None
     superseded_by: str | None = None
+    successor_revision: int | None = None
     valid_to: datetime | Unset | None = UNSET
 
 

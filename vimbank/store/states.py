@@ -78,6 +78,8 @@ def _check_successor(rows: Rows, memory: Memory, change: StateChange) -> None:
     successor = rows.by_id(memory.tenant, name)
     if successor is None or successor.partition != memory.partition or successor.number == memory.number:
         raise InvalidInput.of("superseded_by", f"{name!r} is no other memory of the same user and bank")
+    if change.successor_revision not in (None, successor.revision):
+        raise Conflict(f"memory {name!r} is at revision {successor.revision}, not {change.successor_revision}")
 
 
 def _parts(rows: Rows, memory: Memory) -> Iterator[Memory]:
