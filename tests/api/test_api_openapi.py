@@ -25,6 +25,7 @@ from vimbank.api.routes import (
 )
 
 ROUTES = {
+    ("GET", "/metrics"),
     ("POST", "/v1/memories"),
     ("POST", "/v1/memories/batch"),
     ("GET", "/v1/memories"),
@@ -96,7 +97,7 @@ def test_every_route_tells_what_it_does_and_which_key_it_needs(app: FastAPI) -> 
     for method, path, operation in operations(app.openapi()):
         assert operation["summary"], (method, path)
         assert operation["description"], (method, path)
-        assert ("security" in operation) is path.startswith("/v1"), (method, path)
+        assert ("security" in operation) is path.startswith(("/v1", "/metrics")), (method, path)
         if path.startswith("/v1"):
             assert {"401", "403", "422", "500", "503"} <= set(operation["responses"]), (method, path)
 

@@ -2,9 +2,11 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import ENVIRONMENT, Vimbank
@@ -14,6 +16,14 @@ COMMAND = str(Path(sys.executable).parent / "vimbank")
 
 def fill(vimbank: Vimbank, count: int = 3) -> list[str]:
     return [vimbank("add", f"fact {n}", "--user", "ana", "--json").json["id"] for n in range(count)]
+
+
+def execute(data: Path, *statements: str) -> None:
+    """Run SQL on the store's file, past every check."""
+    with closing(sqlite3.connect(data / "vimbank.db")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
 
 
 def test_stats_count_by_bank_kind_and_state(vimbank: Vimbank) -> None:
@@ -45,9 +55,45 @@ def test_check_tells_a_damaged_snapshot_and_ends_with_1(vimbank: Vimbank, data: 
     content = bytearray(snapshot.read_bytes())
     content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
     snapshot.write_bytes(content)
-    done = vimbank("check", "--json")
-    assert (done.code, done.json["ok"]) == (1, False)
+    for _ in range(2):  # also the second time: nothing is changed without --repair
+        done = vimbank("check", "--json")
+        assert (done.code, done.json["ok"], done.json["found"]) == (1, False, {"snapshots": 1})
     assert vimbank("search", "fact 1", "--user", "ana", "-k", "1", "--json").json["results"][0]["text"] == "fact 1"
+    repaired = vimbank("check", "--repair")
+    assert (repaired.code, repaired.out.splitlines()[-2:]) == (0, ["repaired 1 of 1", "clean"])
+    assert "damaged and set aside (repaired)" in repaired.out
+    assert vimbank("check").out.splitlines()[-1] == "clean"
+
+
+def test_check_repairs_a_lost_embedding_and_a_stale_summary(vimbank: Vimbank, data: Path) -> None:
+    turns = [f"turn {n} on the harbour" for n in range(5)]
+    ids = [vimbank("add", text, "--user", "ana", "--bank", "dialog", "--json").json["id"] for text in turns]
+    assert vimbank("jobs", "start", "summarise").code == 0
+    vimbank("update", ids[0], "--text", "turn 0 on the lighthouse")
+    execute(data, "DELETE FROM embeddings WHERE number = 2")
+    found = vimbank("check", "--json")
+    assert (found.code, set(found.json["found"]), found.json["repaired"]) == (
+        1,
+        {"embeddings", "summaries"},
+        {},
+    )
+    mended = vimbank("check", "--repair", "--json")
+    assert (mended.code, mended.json["ok"]) == (0, True)
+    assert mended.json["repaired"] == mended.json["found"]
+    assert vimbank("check", "--json").json["found"] == {}
+
+
+def test_check_tells_what_it_cannot_repair_and_ends_with_1(vimbank: Vimbank, data: Path) -> None:
+    ids = fill(vimbank)
+    execute(data, "DELETE FROM embeddings WHERE number = 1", f"DELETE FROM memories WHERE id = '{ids[0]}'")
+    done = vimbank("check", "--repair")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "NOT CLEAN")
+    assert "has a history, but is not there (nothing else tells what was there: restore it from a backup)" in done.out
+
+
+def test_check_refuses_to_repair_by_a_receipt(vimbank: Vimbank, tmp_path: Path) -> None:
+    (tmp_path / "receipt").write_text("{}")
+    assert vimbank("check", "--repair", "--receipt", str(tmp_path / "receipt")).code == 2
 
 
 def test_cases_16_and_134_another_encoder_is_refused_by_both_names_until_reindexed(vimbank: Vimbank) -> None:

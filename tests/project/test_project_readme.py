@@ -9,6 +9,7 @@ import pytest
 from tests.project.tree import ROOT
 from vimbank.cli.configuration import bank_rows, markdown_tables, setting_rows
 from vimbank.cli.main import COMMANDS, cli
+from vimbank.observability.metrics import METRICS
 from vimbank.settings import Settings
 
 README = (ROOT / "README.md").read_text()
@@ -81,3 +82,8 @@ def test_readme_names_every_script() -> None:
 def test_changelog_has_an_unreleased_section_on_top() -> None:
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "[Unreleased]"
+
+
+def test_readme_names_every_metric_with_its_meaning_and_no_other() -> None:
+    rows = re.findall(r"^\| `(vimbank_\w+)(?:\{component\})?` \| (.+) \|$", README, re.MULTILINE)
+    assert dict(rows) == METRICS

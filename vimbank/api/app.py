@@ -15,6 +15,7 @@ from vimbank.api.routes import (
     jobs,
     lifecycle,
     memories,
+    metrics,
     portability,
     search,
     sessions,
@@ -23,7 +24,9 @@ from vimbank.api.routes import (
     tasks,
     users,
 )
+from vimbank.domain.jobs import JobState
 from vimbank.jobs.runner import Jobs
+from vimbank.observability.metrics import CheckCollector, Metrics
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
 from vimbank.wiring.portability import receipts_folder
@@ -52,6 +55,7 @@ _ROUTES = (
     users,
     portability,
     health,
+    metrics,
 )
 
 
@@ -73,6 +77,7 @@ def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> Fast
     )
     app.state.service = service
     app.state.jobs = runner
+    app.state.metrics = Metrics(CheckCollector(lambda: runner.list(name="check", state=JobState.SUCCEEDED, limit=100)))
     app.state.closing = Event()
     app.state.max_document_bytes = max_bytes
     app.state.receipts = receipts_folder(settings)

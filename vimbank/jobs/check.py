@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vimbank.domain.checks import COMPONENTS, CheckReport, Problem
+from vimbank.domain.jobs import JobState
 from vimbank.domain.json_values import flag_value
 from vimbank.domain.models import Partition
 from vimbank.domain.sanitize import clean_id
@@ -49,6 +50,7 @@ def check(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
         "partitions": len(report.partitions),
         "memories": sum(each.memories for each in report.partitions),
         "components": _by_component(report),
+        "repaired_total": _total(context, report),
         "problems": _told(report.problems),
         "differing": len(bad),
         "differences": [
@@ -82,6 +84,15 @@ def _by_component(report: CheckReport) -> Mapping[str, Mapping[str, int]]:
     return {
         each: {"found": found[each], "repaired": repaired.get(each, 0)} for each in COMPONENTS if found.get(each, 0)
     }
+
+
+def _total(context: JobContext, report: CheckReport) -> Mapping[str, int]:
+    """What all checks have repaired, by component, as long as the record of the one before is kept."""
+    before = context.around.store.list(name="check", state=JobState.SUCCEEDED, limit=1)
+    result = before[0].result if before else None
+    total = {} if result is None else result.get("repaired_total", {})
+    repaired = {each: total.get(each, 0) + report.repaired.get(each, 0) for each in COMPONENTS}
+    return {each: count for each, count in repaired.items() if count}
 
 
 def _told(problems: Sequence[Problem]) -> list[str]:

@@ -1,0 +1,88 @@
+"""Every metric by name, and what tells its value; in the text format of Prometheus.
+
+What jobs do is told from their records, and not counted where it happens: a job runs in whichever process takes it up,
+and that is another one than the server that is asked.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from vimbank.domain.checks import COMPONENTS
+from vimbank.domain.jobs import Job
+
+__all__ = ["CONTENT_TYPE", "METRICS", "CheckCollector", "Metrics"]
+
+CONTENT_TYPE: Final[str] = CONTENT_TYPE_LATEST
+
+_PROBLEMS: Final = "vimbank_check_problems"
+_REMAINING: Final = "vimbank_check_remaining"
+_REPAIRED: Final = "vimbank_check_repaired_total"
+_LAST: Final = "vimbank_check_last_timestamp_seconds"
+
+METRICS: Final[Mapping[str, str]] = {
+    _PROBLEMS: "Problems that the last check of everything found, by component.",
+    _REMAINING: "Those of them that it left, by component.",
+    _REPAIRED: "Problems that checks have repaired, by component.",
+    _LAST: "When the last check of everything ended, epoch seconds.",
+}
+"""What each metric tells. One that nobody can tell of yet, such as before the first check, is left out."""
+
+
+class CheckCollector(Collector):
+    """The last checks, from their jobs' records.
+
+    Args:    checks: the newest jobs ``check`` that succeeded, the newest first.
+    """
+
+    def __init__(self, checks: Callable[[], Sequence[Job]]) -> None:
+        self._checks = checks
+
+    def collect(self) -> Iterable[Metric]:
+        """See ``Collector.collect``."""
+        done = [job for job in self._checks() if job.result is not None and "components" in job.result]
+        totals = CounterMetricFamily(_REPAIRED, METRICS[_REPAIRED], labels=["component"])
+        total = done[0].result.get("repaired_total", {}) if done and done[0].result is not None else {}
+        for component in COMPONENTS:
+            totals.add_metric([component], total.get(component, 0))
+        yield totals
+        # A check of one tenant says nothing of the others.
+        last = next((job for job in done if "tenant" not in job.params), None)
+        if last is None or last.result is None:
+            return
+        yield from _of_last(last.result["components"])
+        ended = last.finished_at or datetime.fromtimestamp(0, UTC)
+        yield GaugeMetricFamily(_LAST, METRICS[_LAST], value=ended.timestamp())
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is asked for the names at the start."""
+        return ()
+
+
+class Metrics:
+    """What one server tells of itself."""
+
+    def __init__(self, *collectors: Collector) -> None:
+        self._registry = CollectorRegistry()
+        for collector in collectors:
+            self._registry.register(collector)
+
+    def exposition(self) -> bytes:
+        """All metrics as they are now, as ``CONTENT_TYPE``. Raises what the collectors' sources raise."""
+        return generate_latest(self._registry)
+
+
+def _of_last(components: Mapping[str, Any]) -> Iterable[Metric]:
+    found = GaugeMetricFamily(_PROBLEMS, METRICS[_PROBLEMS], labels=["component"])
+    left = GaugeMetricFamily(_REMAINING, METRICS[_REMAINING], labels=["component"])
+    for component in COMPONENTS:
+        counts = components.get(component, {"found": 0, "repaired": 0})
+        found.add_metric([component], counts["found"])
+        left.add_metric([component], counts["found"] - counts["repaired"])
+    yield found
+    yield left
