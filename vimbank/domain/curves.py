@@ -5,7 +5,7 @@ library, is an adapter of the same protocol: ``vimbank.curves.fsrs``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -214,7 +214,8 @@ def reinforced(trace: Trace, signal: Signal, *, max_strength: float) -> Trace:
     Source: V-30, V-31, M-15, M-16; weights: ``SIGNAL_WEIGHTS``.
     """
     top = max(max_strength, trace.strength)
-    return replace(trace, strength=min(top, max(1.0, trace.strength + SIGNAL_WEIGHTS[signal])))
+    strength = min(top, max(1.0, trace.strength + SIGNAL_WEIGHTS[signal]))
+    return Trace(strength, trace.stability_days, trace.difficulty)
 
 
 def _ages(age_days: FloatArray) -> FloatArray:

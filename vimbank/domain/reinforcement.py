@@ -1,7 +1,7 @@
 """What recalls make of a memory: its lines of the access log, one by one, through the curve of its bank. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -61,4 +61,4 @@ def reinforce(
         if curve.restarts(signal):
             start = max(start, at)
             last = at if last is None else max(last, at)
-    return replace(standing, trace=trace, recall_count=count, last_recalled_at=last)
+    return Standing(trace, count, last)
