@@ -68,7 +68,7 @@ _LOG = logging.getLogger(__name__)
 ALL_USERS: Final = "*"
 """As the user of a search: every user of the tenant, for keys that may."""
 
-_FOLDED_AT_ONCE: Final = 5_000
+_FOLDED_AT_ONCE: Final = 10_000
 """Lines of the access log in one transaction: no other write waits for long."""
 
 MAX_TOP_K: Final = 1_000
@@ -554,26 +554,28 @@ class MemoryService:
         self.get(tenant, id)
         self._recalls.append([RecallEntry(tenant, id, self._clock(), signal)])
 
-    def fold_recalls(self) -> int:
+    def fold_recalls(self, *, progress: Callable[[int], None] = lambda _done: None) -> int:
         """Fold the access log into the memories now, through the curve of each one's bank; how many entries.
 
         A memory that was recalled fades more slowly from then on (V-31, M-16), one that was wrong faster; each entry
         counts once, and strength is capped (case 144). Where no job does so, the service folds by itself from time to
         time, and when it closes.
+
+        Args:    progress: called after each batch with how many entries are folded; what it raises ends the run.
         """
         self._recalls.flush()
-        return self._fold_log()
+        return self._fold_log(progress)
 
     def leave_folding(self) -> None:
         """From now on the job ``reinforce`` alone folds the access log: a scheduler starts it."""
         self._recalls.leave_folding()
 
-    def _fold_log(self) -> int:
+    def _fold_log(self, progress: Callable[[int], None] = lambda _done: None) -> int:
         folded = 0
         while count := self._log.fold(self._lifecycles.curve_of, limit=_FOLDED_AT_ONCE, now=self._clock()):
             folded += count
-        if folded:
             self._announce()
+            progress(folded)
         return folded
 
     # -- look after --

@@ -9,6 +9,11 @@ __all__ = ["reinforce"]
 
 
 def reinforce(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Count, strength and time of the last recall of whatever was recalled (V-31, M-16); each recall counts once."""
+    """Take recalls and feedback into their memories, each once: count, strength, last recall (V-31, M-16; D10)."""
     del params
-    return {"folded": context.service.fold_recalls()}
+
+    def between(folded: int) -> None:
+        context.report(folded)
+        context.check()
+
+    return {"folded": context.service.fold_recalls(progress=between)}
