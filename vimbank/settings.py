@@ -135,13 +135,19 @@ class JobSettings(_Room):
         None, gt=0, description="How often what was archived long ago goes, seconds; unset: when asked."
     )
     max_share: float = Field(
-        0.2, ge=0, le=1, description="Share of all memories that forget or prune may take at once; above, it stops."
+        0.2,
+        ge=0,
+        le=1,
+        description="Share of all memories that forget, prune, consolidate may take at once; above, it stops.",
     )
     summarise_every_s: float | None = Field(
         None, gt=0, description="How often summaries are brought up to date, seconds; unset: when asked."
     )
     portrait_every_s: float | None = Field(
         None, gt=0, description="How often portraits are brought up to date, seconds; unset: when asked."
+    )
+    consolidate_every_s: float | None = Field(
+        None, gt=0, description="How often near-duplicates are folded, seconds; unset: when asked."
     )
 
 

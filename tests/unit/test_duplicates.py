@@ -277,12 +277,9 @@ def test_near_ones_are_flagged_with_their_nearest() -> None:
     """Case 92: cosines 0.95 with a, of b and c with each other 0.95 * 0.92 + 0.312 * 0.392 = 0.996."""
     three = [memory("a"), memory("b", "I really like tea."), memory("c", "Tea is something I like.")]
     found = flags(three, at_angles(1.0, 0.95, 0.92))
-    assert [(each.near_id, each.id) for each in found] == [("a", "b"), ("a", "c")]
-    assert [each.cosine for each in found] == pytest.approx([0.95, 0.92])
-    found = flags(three, at_angles(1.0, 0.95, 0.92), threshold=0.999)
     assert [(each.near_id, each.id) for each in found] == [("b", "c"), ("a", "b")]
     assert [each.cosine for each in found] == pytest.approx([0.9963, 0.95], abs=1e-4)
-    assert flags(three, at_angles(1.0, 0.89, 0.1)) == []
+    assert flags(three, at_angles(1.0, 0.84, 0.1)) == []
     assert flags([memory("a"), memory("b", "I don't like tea.")], at_angles(1.0, 0.95)) == []
     assert flags([memory("a"), memory("b", speaker="Bo")], at_angles(1.0, 0.95)) == []
 

@@ -237,7 +237,8 @@ def test_the_schedule_is_what_the_settings_say(tmp_path: Path) -> None:
     planned = {each.name: each for each in job_schedules(settings(tmp_path, check_every_s=7))}
     assert planned["check"].every == timedelta(seconds=7)
     assert set(planned) == {"follow", "snapshot", "compact", "check", "reinforce", "expire"}
-    asked = dict.fromkeys(("forget_every_s", "prune_every_s", "summarise_every_s", "portrait_every_s"), 60.0)
+    names = {"forget", "prune", "summarise", "portrait", "consolidate"}
+    asked = {f"{name}_every_s": 60.0 for name in names}
     planned = {each.name: each for each in job_schedules(settings(tmp_path, **asked))}
-    assert {"forget", "prune", "summarise", "portrait"} < set(planned)
+    assert names < set(planned)
     assert all(each.queue == JOBS[name].queue for name, each in planned.items())

@@ -16,11 +16,12 @@ from vimbank.domain.records import job_record, plain
 from vimbank.errors import InvalidInput
 from vimbank.jobs.kinds import kind_records
 from vimbank.jobs.runner import Jobs
+from vimbank.service import MemoryService
 from vimbank.settings import Settings
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
 
-__all__ = ["jobs"]
+__all__ = ["jobs", "opened_jobs", "run_here"]
 
 _LOOK_S: Final = 0.25
 """Between two looks whether the job that runs here has come back, seconds."""
@@ -28,7 +29,14 @@ _LOOK_S: Final = 0.25
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[Jobs]:
-    with open_service(settings) as service, closing(open_jobs(settings, service)) as opened:
+    with open_service(settings) as service, opened_jobs(settings, service) as opened:
+        yield opened
+
+
+@contextmanager
+def opened_jobs(settings: Settings, service: MemoryService) -> Iterator[Jobs]:
+    """The jobs of a service, closed in the end."""
+    with closing(open_jobs(settings, service)) as opened:
         yield opened
 
 
@@ -47,7 +55,7 @@ def start(call: Call, name: str, params: Sequence[str], key: str | None, wait: b
     with _opened(settings) as opened:
         job = opened.start(name, _params(params), key=key)
         if settings.jobs.runner == "embedded":
-            job = _run_here(opened, job)
+            job = run_here(opened, job)
         elif wait:
             job = _watch(opened, job)
     _answer(call, job)
@@ -142,7 +150,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _run_here(opened: Jobs, job: Job) -> Job:
+def run_here(opened: Jobs, job: Job) -> Job:
     """Run the job in a thread of this process; the job as it ends, whoever got hold of it. Raises what it raises."""
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(opened.run, job.id)

@@ -8,6 +8,9 @@ from typing import Any, Final
 from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
 from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snapshot
+from vimbank.jobs.consolidate import PARAMS as CONSOLIDATE_PARAMS
+from vimbank.jobs.consolidate import consolidate
+from vimbank.jobs.consolidate import validate as validate_consolidate
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.derive import PARAMS as DERIVE_PARAMS
 from vimbank.jobs.derive import validate as validate_derive
@@ -123,6 +126,15 @@ _ALL: Final = (
         description="Delete what was archived longer ago than its bank's grace.",
         validate=validate_forgetting,
         params=FORGETTING_PARAMS,
+    ),
+    JobSpec(
+        name="consolidate",
+        queue="lifecycle",
+        run=consolidate,
+        description="Fold memories that say the same in other words.",
+        validate=validate_consolidate,
+        params=CONSOLIDATE_PARAMS,
+        time_limit_s=86_400.0,
     ),
     JobSpec(
         name="reinforce",

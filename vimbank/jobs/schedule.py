@@ -22,6 +22,7 @@ def schedules(
     prune_every_s: float | None = None,
     summarise_every_s: float | None = None,
     portrait_every_s: float | None = None,
+    consolidate_every_s: float | None = None,
 ) -> Sequence[Schedule]:
     """The table of all schedulers: Celery's beat, and the one inside a server. Seconds, > 0; None: never by itself.
 
@@ -42,6 +43,7 @@ def schedules(
         "prune": prune_every_s,
         "summarise": summarise_every_s,
         "portrait": portrait_every_s,
+        "consolidate": consolidate_every_s,
     }
     params = {"check": {"repair": check_repair}}
     return [

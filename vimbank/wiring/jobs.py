@@ -45,6 +45,7 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         prune_every_s=jobs.prune_every_s,
         summarise_every_s=jobs.summarise_every_s,
         portrait_every_s=jobs.portrait_every_s,
+        consolidate_every_s=jobs.consolidate_every_s,
     )
 
 

@@ -1,0 +1,65 @@
+"""consolidate."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from vimbank.cli.command import Call, command
+from vimbank.cli.jobs import opened_jobs, run_here
+from vimbank.cli.render import first_line, table
+from vimbank.domain.jobs import JobState
+from vimbank.service import MemoryService
+from vimbank.wiring import open_service
+
+__all__ = ["consolidate"]
+
+_SHOWN_CHARS: Final = 60
+
+
+@command("consolidate", example="vimbank consolidate --dry-run", tenant=False)
+@click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
+@click.option("--dry-run", is_flag=True, help="Only say what would be folded.")
+@click.option("--threshold", type=float, help="Cosine from which two may be folded.  [default: 0.97]")
+@click.option("--max-share", type=float, help="What may be folded at most, 0 to 1.  [default: as the settings say]")
+def consolidate(call: Call, only_tenant: str | None, **options: Any) -> None:
+    """Fold memories that say the same in other words: all but one of them step back, and can be restored.
+
+    Numbers, names, negations and what else changes a meaning must be equal. Pairs that are near, but not near enough,
+    are flagged. `vimbank list --state superseded --filter '{"superseded_by": "ID"}'` shows what stands behind one.
+    Exit code 1 where it would fold too much and so folds nothing.
+    """
+    params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
+    settings = call.settings()
+    with open_service(settings) as service:
+        with opened_jobs(settings, service) as opened:
+            job = run_here(opened, opened.start("consolidate", params))
+        if job.state is not JobState.SUCCEEDED or job.result is None:
+            raise click.ClickException(f"consolidate {job.state.value}{f': {job.error}' if job.error else ''}")
+        text = "" if call.json else _rendered(service, job.result)
+    call.answer(dict(job.result), text)
+    if job.result["stopped"] and not job.result["dry_run"]:
+        raise click.exceptions.Exit(1)
+
+
+def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
+    pairs = [("fold", each["folded"], each["kept"], each) for each in result["pairs"]]
+    pairs += [("flag", *reversed(each["ids"]), each) for each in result["flagged_pairs"]]
+    texts = _texts(service, [name for _, one, other, _ in pairs for name in (one, other)])
+    rows = [
+        (what, f"{each['cosine']:.3f}", each["user_id"], each["bank"], one, texts.get(one, ""), texts.get(other, ""))
+        for what, one, other, each in pairs
+    ]
+    heading = ("", "cosine", "user", "bank", "id", "text", "behind, or near")
+    folded = "would be folded" if result["dry_run"] else "folded"
+    count = result["due"] if result["dry_run"] else result["folded"]
+    lines = [table(rows, heading=heading)] if rows else []
+    lines.append(f"{count} of {result['memories']} {folded}, {result['flagged']} flagged, {result['spared']} spared")
+    return "\n".join([*lines, *([f"stopped: {result['stopped']}"] if result["stopped"] else [])])
+
+
+def _texts(service: MemoryService, ids: list[str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for tenant in sorted({each.tenant for each in service.store.partitions()}):
+        found |= {each.id: first_line(each.text, _SHOWN_CHARS) for each in service.store.get(tenant, ids)}
+    return found
