@@ -135,6 +135,14 @@ def test_two_ages_of_one_person() -> None:
         ("I don't live in Oslo.", "I live in Rome."),
         ("I like tea.", "Do you still like tea?"),
         ("I work at Nokia.", "I work at Nokia and I joined Acme."),  # adds, does not replace
+        ("My dog is called Rex.", "My dog is called Miso."),  # may be two dogs
+        ("My brother lives in Rome.", "My brother lives in Oslo."),
+        ("I'm a teacher.", "I'm a writer."),  # may be both
+        ("I live in Oslo.", "I live in Norway."),
+        ("I work at the hospital.", "I work at Nokia."),
+        ("I work at Nokia.", "I started at the gym."),
+        ("李强是我的叔叔，其联系电话是18486487257。", "张丽华是我的婶婶，其联系电话是19805913091。"),
+        ("我的上司是个厨师。", "我的上司是总经理。"),
         ("我住在北京。", "我以前住在上海。"),
         ("我喜欢喝茶。", "我喜欢游泳。"),
         ("小王住在北京。", "小汪住在上海。"),
@@ -151,6 +159,8 @@ def test_no_conflict(old: str, new: str) -> None:
         ("I work at Nokia.", "I quit my job."),
         ("I like tea.", "I don't like tea anymore."),
         ("I like tea.", "I hate tea."),
+        ("I work at Nokia.", "I'm no longer with Nokia."),
+        ("I drive a Skoda.", "I got rid of the Skoda."),
         ("I live in Rome.", "I traded Rome for a tent."),
         ("我住在北京。", "我不住在北京了。"),
         ("我喜欢喝茶。", "我不再喜欢喝茶。"),
@@ -321,8 +331,8 @@ def test_a_bad_line_is_refused() -> None:
 def test_the_rules_decide_the_set() -> None:
     """False supersession at most 1 %; recall not below what was measured when the rules were written."""
     figures = measure(generate())
-    assert figures["tuning"]["recall"] >= 0.88
-    assert figures["report"]["recall"] >= 0.40
+    assert figures["tuning"]["recall"] >= 0.95
+    assert figures["report"]["recall"] >= 0.75
     for split in ("tuning", "report"):
         assert figures[split]["false_supersession"] <= 0.01
         assert figures[split]["wrong"] == []

@@ -58,6 +58,29 @@ def draft(text: str, **fields: object) -> MemoryDraft:
         ("我叫李雷。", "name", "李雷"),
         ("我的电话换成13812345678了。", "phone", "13812345678"),
         ("我有两只猫。", "count of 猫", "2"),
+        ("Just moved to Oslo!", "residence", "oslo"),
+        ("We live in Oslo now.", "residence", "oslo"),
+        ("I ended up moving to Oslo, can you believe it?", "residence", "oslo"),
+        ("My place is in Oslo.", "residence", "oslo"),
+        ("I've been hired by Nokia.", "employer", "nokia"),
+        ("I was promoted to team manager.", "occupation", "team manager"),
+        ("I'm a data analyst.", "occupation", "data analyst"),
+        ("I just celebrated my 40th birthday.", "age", "40"),
+        ("You can reach me on 555-0142.", "phone", "5550142"),
+        ("I have a new number, it's 555-0142.", "phone", "5550142"),
+        ("Please use 555-0142 from now on, that's my new number.", "phone", "5550142"),
+        ("My boss is no longer Tom, it's Anna.", "boss", "anna"),
+        ("Peter Lang is my boss now.", "boss", "peter lang"),
+        ("I pay $1,350 a month in rent.", "rent", "1350"),
+        ("I went vegan.", "diet", "vegan"),
+        ("I study at Reed College.", "school", "reed college"),
+        ("我在武汉租房住。", "residence", "武汉"),
+        ("我就职于百度。", "employer", "百度"),
+        ("我升职为产品经理了。", "occupation", "产品经理"),
+        ("我换手机号了，现在是13812345678。", "phone", "13812345678"),
+        ("我把手机号改成了13812345678。", "phone", "13812345678"),
+        ("我的老板换成刘强了。", "老板", "刘强"),
+        ("我的生日是在9月11号。", "生日", "9月11日"),
         ("我很喜欢喝茶。", "likes", "喝茶"),
         ("我最喜欢的颜色是蓝色。", "favourite 颜色", "蓝色"),
     ],
@@ -110,6 +133,12 @@ def test_who_or_what_it_is_about(text: str, expected: tuple[str, str, str]) -> N
         "Dr. Lee is 3.5 km away.",
         "I have 3 hours left.",
         "I work from home.",
+        "We went on a road trip to Oregon.",
+        "I'm over the moon.",
+        "Sounds like fun!",
+        "Events like these are great.",
+        "I joined in.",
+        "I met Tom, he was great.",
         "Bob is a good friend.",
         "I love it.",
         "My phone is broken.",
@@ -127,6 +156,11 @@ def test_who_or_what_it_is_about(text: str, expected: tuple[str, str, str]) -> N
         "李雷和韩梅梅住在上海。",
         "王芳是个好人。",
         "我喜欢你。",
+        "我住的那个小区叫世纪花园。",
+        "我刚才路过的那个公园，叫园博园。",
+        "我有一个烦恼。",
+        "我的上司是总经理的朋友。",
+        "我差点搬到上海。",
     ],
 )
 def test_what_is_unclear_states_nothing(text: str) -> None:
@@ -143,6 +177,18 @@ def test_what_is_unclear_states_nothing(text: str) -> None:
         ("I can't stand jazz.", "likes", "jazz"),
         ("I don't like tea.", "likes", "tea"),
         ("I traded Rome for Oslo.", "*", "rome"),
+        ("I'm not in Rome any longer.", "*", "rome"),
+        ("I sold my Skoda.", "*", "skoda"),
+        ("I've stopped working as a nurse.", "occupation", "nurse"),
+        ("I've stopped eating meat and I'm no longer a nurse.", "occupation", "nurse"),
+        ("I was laid off from Nokia.", "employer", "nokia"),
+        ("I have lost interest in opera.", "likes", "opera"),
+        ("I outgrew my allergy to milk.", "allergy", "milk"),
+        ("The choir practice is no longer on Monday.", "day", "monday"),
+        ("我从北京搬走了。", "residence", "北京"),
+        ("我被百度裁员了。", "employer", "百度"),
+        ("我对摇滚乐没兴趣了。", "likes", "摇滚乐"),
+        ("读书会不在周二了。", "day", "周二"),
         ("我不再住在北京。", "residence", "北京"),
         ("我不喜欢喝茶了。", "likes", "喝茶"),
         ("我从百度辞职了。", "employer", "百度"),
@@ -251,3 +297,38 @@ def test_sentences() -> None:
 def test_same_value(one: str, other: str, same: bool) -> None:
     assert same_value(fold_value(one), fold_value(other)) is same
     assert same_value(fold_value(other), fold_value(one)) is same
+
+
+def test_it_used_to_be_so_but_not_any_more() -> None:
+    past, now = read_text("I used to love opera, but not anymore.", said=SAID).statements
+    assert (past.value, past.current) == ("opera", False)
+    assert (now.value, now.positive, now.current) == ("opera", False, True)
+
+
+def test_the_value_before_ends_whatever_it_was_the_value_of() -> None:
+    new, old = read_text("I moved from Rome to Oslo.", said=SAID).statements
+    assert (new.attribute, new.value, new.positive) == ("residence", "oslo", True)
+    assert (old.attribute, old.value, old.positive) == ("*", "rome", False)
+
+
+def test_his_means_the_one_named_in_the_clause_before() -> None:
+    (statement,) = read_text("李强是我的叔叔，其联系电话是18486487257。", said=SAID).statements
+    assert (statement.subject, statement.attribute) == ("李强", "phone")
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("My dog is called Rex.", False),
+        ("My dog is called Rex now.", True),
+        ("我的狗叫旺财。", False),
+        ("我的狗改名叫旺财。", True),
+    ],
+)
+def test_a_change_is_told_from_a_statement(text: str, change: bool) -> None:
+    assert [each.change for each in read_text(text, said=SAID).statements] == [change]
+
+
+def test_a_name_in_the_next_clause_is_not_always_the_new_value() -> None:
+    (statement,) = read_text("My boss is no longer Tom, Anna left.", said=SAID).statements
+    assert (statement.value, statement.positive) == ("tom", False)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from vimbank.domain.endings import Ended, Reason
 from vimbank.domain.models import Memory, MemoryState
-from vimbank.domain.statement_values import same_value
+from vimbank.domain.statement_values import may_contain, same_value
 from vimbank.domain.statements import MAX_KEYS, OTHERS, Reading, Statement, read_memory
 
 __all__ = [
@@ -58,6 +58,16 @@ SINGLE_VALUED: Final = frozenset(
 """Attributes of which one value holds at a time. Any other («likes», «allergy», «workplace») holds many."""
 
 _SINGLE_PREFIXES: Final = ("favourite ", "count of ", "preference among ")
+_SEVERAL_WORDS: Final = (
+    "sister brother son daughter aunt uncle cousin niece nephew grandmother grandfather grandma grandpa roommate "
+    "flatmate housemate dog cat puppy kitten parrot hamster rabbit horse tortoise goldfish boat car company startup "
+    "blog band team 姐姐 哥哥 妹妹 弟弟 儿子 女儿 表哥 表弟 表姐 表妹 堂哥 堂弟 堂姐 堂妹 叔叔 阿姨 舅舅 舅妈 "
+    "姑姑 姑妈 姨妈 侄子 侄女 外甥 室友 狗 猫 狗狗 小狗 小猫 猫咪 兔子 鹦鹉 仓鼠 车 公司 奶奶 爷爷 外婆 外公 姥姥 姥爷"
+)
+_SEVERAL: Final = frozenset(_SEVERAL_WORDS.split())
+"""Of whom or of which one person may have several: «my dog is called Rex» and «my dog is called Miso» may be two "
+"dogs."""
+
 _MAX_KEY_CHARS: Final = 200
 _OUT_OF_PLAY: Final = frozenset({MemoryState.DELETED, MemoryState.SUPPRESSED})
 
@@ -320,7 +330,11 @@ def _reason(old: Claim, new: Claim, values: _Values) -> Reason | None:
         # A memory that also tells the old value adds to it, it does not replace it.
         told = values.get((new.memory_id, after.attribute), ())
         single = same_attribute and is_single_valued(before.attribute)
-        changed = single and not any(_alike(before.value, value) for value in told)
+        changed = (
+            single
+            and not any(_alike(before.value, value) for value in told)
+            and (after.change or not _may_both_hold(before, after))
+        )
         return Reason.CHANGED if changed else None
     if before.positive and not after.positive:
         named = same_attribute or (after.attribute == OTHERS and is_single_valued(before.attribute))
@@ -328,6 +342,13 @@ def _reason(old: Claim, new: Claim, values: _Values) -> Reason | None:
     if after.positive and before.value is not None and same_attribute and _alike(before.value, after.value):
         return Reason.RESUMED
     return None
+
+
+def _may_both_hold(before: Statement, after: Statement) -> bool:
+    """Whether two values of one attribute, plainly told, may both hold: two dogs, two jobs, a town and its land."""
+    _, owned, relation = after.subject.rpartition("'s ")
+    several = bool(owned) and relation.split()[-1] in _SEVERAL
+    return several or after.attribute == "occupation" or may_contain(before.value or "", after.value or "")
 
 
 def _alike(one: str | None, other: str | None) -> bool:

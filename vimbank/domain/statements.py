@@ -41,6 +41,12 @@ _FILLER: Final = re.compile(
     r"(?:(?:thanks?|thank you|hi|hello|hey|bye|good (?:morning|evening|night))\b|谢谢|你好|您好|再见|早上好).{0,24}$",
     re.IGNORECASE,
 )
+_CHANGE: Final = re.compile(
+    r"\b(?:now|nowadays|these days|new|chang(?:ed?|ing)|moved|relocated|renamed|switched|turned|became|become|recently|"
+    r"no longer|any ?more|from now on|replaced|instead|traded|swapped|updated|promoted|transferred)\b|"
+    r"现在|如今|目前|最近|刚|改|换|搬|变|升|涨|降|新|不再|了$|了[，。！!]",
+    re.IGNORECASE,
+)
 _SINCE: Final = re.compile(r"\bsince\b|从|自|起|born", re.IGNORECASE)
 
 
@@ -50,7 +56,7 @@ class Statement:
 
     ``subject`` and ``attribute`` are folded names; ``value`` a folded value, or None where ``positive`` is False and no
     value holds. ``current`` is False for what was. ``when`` is the time that the sentence names, None where it names
-    none. ``sentence`` counts from 0.
+    none. ``sentence`` counts from 0. ``change``: it is said as news («now», «moved», «no longer»), not just told.
     """
 
     subject: str
@@ -60,6 +66,7 @@ class Statement:
     current: bool = True
     when: Span | None = None
     sentence: int = 0
+    change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,8 @@ def _statement(raw: Raw, sentence: str, number: int, *, said: datetime | None, t
     current = raw.current and not (
         when is not None and said is not None and when.last < (said - _RECENT).date() and _dates(raw, sentence)
     )
-    return Statement(subject, raw.attribute, raw.value, raw.positive, current, when, number)
+    change = bool(_CHANGE.search(sentence))
+    return Statement(subject, raw.attribute, raw.value, raw.positive, current, when, number, change)
 
 
 def _dates(raw: Raw, sentence: str) -> bool:

@@ -5,9 +5,9 @@ Everything is anchored: a clause that begins in another way («if I lived ...»,
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from vimbank.domain.statement_values import NUMBER_WORDS, Raw, fold_value
+from vimbank.domain.statement_values import NUMBER_WORDS, OTHERS, Raw, fold_value
 
 __all__ = ["read_english"]
 
@@ -18,7 +18,7 @@ def _words(*lines: str) -> tuple[str, ...]:
 
 _ADVERBS: Final = (
     r"(?:(?:now|currently|also|still|just|recently|finally|already|actually|really|absolutely|mostly|officially|then|"
-    r"presently|both|only|truly|simply|definitely|always|even|since|again) )*"
+    r"presently|both|only|truly|simply|definitely|always|even|since|again|lately|eventually|basically|literally|all) )*"
 )
 _CAP: Final = r"[^\W\d_a-z][\w&'’-]*"
 _PROPER: Final = rf"(?:[Tt]he )?{_CAP}(?: (?:(?:of|de|la|le|da|do|upon|and the|del|van|von) )?{_CAP}){{0,3}}"
@@ -30,13 +30,16 @@ _ORGANISATION: Final = (
 _FROM: Final = r"(?: from (?P<old>[\w$€£'&@.+-]+(?: [\w$€£'&@.+-]+){0,4}?))?"
 _END: Final = r"(?=$|[^\w'’@.-]|\.$)"
 _TAIL: Final = re.compile(
-    r"\s+(?:because|since|for|with|near|now|nowadays|currently|again|anymore|any|too|today|yesterday|last|this|these|so|"
+    r"\s+(?:because|since|for|with|near|now|nowadays|currently|again|anymore|any|too|today|yesterday|last|this|"
+    r"these|so|"
     r"but|which|where|who|when|while|until|till|by|as|at|a (?:week|month|year|day|lot)|per|very|more|most|best|instead|"
     r"even|though|in (?:the|\d|total|my|general)|of all|every|whenever|during|after|before|if|than)\b.*$"
 )
 _NUMBER: Final = rf"(?:\d{{1,3}}(?:,\d{{3}})*|{'|'.join(word for word in NUMBER_WORDS if word.isascii())})"
 _HEADS: Final = _words(
-    "accountant actor actress analyst architect artist assistant attorney author baker banker barber barista",
+    "accountant actor actress agent analyst apprentice architect artist assistant attorney author baker banker",
+    "barber barista broker carer caregiver decorator dietitian entrepreneur executive hygienist instructor mason",
+    "pastor priest roofer server specialist strategist streamer tiler youtuber",
     "bartender biologist bookkeeper builder butcher buyer captain cardiologist carpenter cashier chef chemist",
     "cleaner clerk coach composer consultant contractor cook counsellor counselor courier curator dancer",
     "dentist designer detective developer director doctor driver economist editor electrician engineer farmer",
@@ -52,9 +55,10 @@ _HEADS: Final = _words(
 )
 _JOB: Final = rf"(?P<v>(?:[\w-]+ ){{0,2}}?(?:{'|'.join(_HEADS)})){_END}"
 _KIN: Final = (
-    "wife|husband|mother|father|mum|mom|dad|partner|girlfriend|boyfriend|fiance|fiancee|boss|manager|landlord|"
-    "landlady|sister|brother|son|daughter|grandmother|grandfather|grandma|grandpa|roommate|flatmate|therapist|"
-    "dentist|doctor"
+    "(?:mother|father|sister|brother|son|daughter)-in-law|wife|husband|mother|father|mum|mom|dad|parents|partner|"
+    "girlfriend|boyfriend|fiance|fiancee|boss|manager|supervisor|landlord|landlady|sister|brother|son|daughter|"
+    "grandmother|grandfather|grandma|grandpa|grandparents|aunt|uncle|cousin|niece|nephew|roommate|flatmate|"
+    "housemate|therapist|dentist|doctor"
 )
 _PET: Final = (
     "dog|cat|puppy|kitten|parrot|hamster|rabbit|horse|tortoise|goldfish|boat|car|company|startup|blog|band|team"
@@ -80,6 +84,14 @@ _NOUN: Final = (
     r"employer|"
     rf"{_WORDS}|{_OFFICES}|{_PEOPLE}|home|diet)"
 )
+_NOUN_WORDS: Final = frozenset(
+    re.findall(
+        r"[a-z]+",
+        f"{_NUMERIC} {_DIGITS} {_SECRETS} {_PEOPLE} {_WORDS} {_OFFICES} deadline birthday address mail name "
+        f"nickname surname "
+        "job occupation profession employer diet",
+    )
+)
 _QUALIFIER: Final = (
     r"(?:(?P<q>brand new|new|current|present|latest|old|former|previous|ex|first|last|next|second|other|future) )?"
 )
@@ -92,7 +104,8 @@ _HOUR: Final = r"(?:\d{1,2}(?::\d{2})?\s?(?:am|pm|a\.m\.|p\.m\.|o'clock)|\d{1,2}
 _WHEN: Final = rf"(?i:(?P<day>{_DAY})|(?P<hour>{_HOUR}))(?!\w)"
 _CHANGED: Final = (
     r"(?:(?:has|have|had|was|were|is|been|being|got|just|now|finally|recently) )*"
-    r"(?:changed|switched|updated|moved|shifted|rescheduled|postponed|pushed|extended|delayed|brought|raised|increased|"
+    r"(?:changed|switched|updated|moved|shifted|rescheduled|postponed|pushed|extended|delayed|brought|raised|"
+    r"increased|slipped|bumped|"
     r"lowered|reduced|dropped|rose|risen|gone|went|fell|grew|jumped)"
     rf"(?: (?:back|forward|up|down|over|out|again))?{_FROM} (?:to|into) "
 )
@@ -100,7 +113,8 @@ _IS: Final = rf"{_ADVERBS}(?:is|are|has always been|remains|became|has become) {
 _WAS: Final = r"(?:was|were|used to be|had been) "
 
 _PREFIX: Final = re.compile(
-    r"(?:actually|well|oh|ok|okay|so|yes|yeah|no|hey|hi|hello|also|and|but|now|currently|today|nowadays|lately|recently|"
+    r"(?:actually|well|oh|ok|okay|so|yes|yeah|no|hey|hi|hello|also|and|but|now|currently|today|nowadays|lately|"
+    r"recently|"
     r"finally|sadly|luckily|update|fyi|btw|by the way|big news|good news|bad news|news|great news|just so you know|"
     r"for the record|note|reminder|correction|turns out|it turns out that|as you know|these days|at the moment|"
     r"as of (?:today|now)|from now on|right now|this (?:week|month|year|morning)|last (?:week|month|year)|yesterday|"
@@ -109,22 +123,41 @@ _PREFIX: Final = re.compile(
     re.IGNORECASE,
 )
 _UNSURE: Final = re.compile(
-    r"\b(?:[Mm]aybe|[Pp]erhaps|[Pp]robably|[Aa]pparently|might|may|would|wouldn't|could|should|shall|must|will|won't|"
-    r"wants?|wanted|wish(?:es)?|hop(?:e|es|ed|ing)|plan(?:s|ning|ned)?|going to|thinks?|thought|thinking|believes?|"
-    r"guess|feels?|felt|dreams?|imagine|sa(?:id|ys?|ying)|told|tells|heard|hears|asks?|asked|wonders?|consider(?:s|ing)?|"
-    r"pretend(?:s|ing)?|almost|nearly|suppose(?:d|s)?|seems?|claims?|looking for|about to|let's|doubt|lie[ds]?)\b|"
+    r"\b(?:[Mm]aybe|[Pp]erhaps|[Pp]robably|[Aa]pparently|[Ss]upposedly|[Aa]llegedly|likely|unlikely|possibly|might|may|"
+    r"would|wouldn't|could|should|shall|must|will(?! be \S.* from now on)|won't|wants?|wanted|wish(?:es)?|"
+    r"hop(?:e|es|ed|ing)|plan(?:s|ned)?|planning (?:to|on)|going to|thinks?|thought|thinking|believes?|guess|"
+    r"feels?|felt|dreams?|imagine|sa(?:id|ys?|ying)|told|tells|heard|hears|asks?|asked|wonders?|consider(?:s|ing)?|"
+    r"pretend(?:s|ing)?|almost|nearly|suppose(?:d|s)?|seems?|claims?|looking for|about to|let's|doubt|lie[ds]?|"
+    r"prefer to|rather(?! than)|expects?|expected|intends?|tempted|reckons?|mentioned|suggest(?:s|ed)?|insist(?:s|ed)?|"
+    r"rumou?rs?|someday|some day|tomorrow|next (?:week|month|year|spring|summer|autumn|fall|winter|semester))\b|"
     r"\b(?:I|he|she|they|we|you)'(?:d|ll)\b"
+)
+_TAG: Final = re.compile(
+    r",? (?:can you believe (?:it|that|this)|how (?:cool|great|crazy|exciting|lucky) is that|guess what|who "
+    r"knew)\?+\s*$",
+    re.IGNORECASE,
+)
+_AFTER: Final = re.compile(
+    r"(?:,? (?:now|nowadays|these days|right now|at the moment|at present|currently|any ?more|any longer|already|again|"
+    r"at last|for good|after all|by now|from now on|as of (?:now|today|yesterday|this week)|(?:this|last) (?:week|"
+    r"month|"
+    r"year|spring|summer|autumn|fall|winter|morning|weekend|night)|yesterday|today|recently|lately|"
+    r"(?:a|two|three|a few|a couple of|some|several) (?:days?|weeks?|months?) ago|as well|too|though|full[- ]time|"
+    r"with (?:my|his|her|our|the|their) [a-z]+(?: [a-z]+)?|with (?:two|three|four|five) \w+))+$",
+    re.IGNORECASE,
 )
 _IF: Final = re.compile(r"\b(?:if|whether|unless|as if|in case|suppose|what if|once)\b|[\"“”«»]", re.IGNORECASE)
 _CLAUSES: Final = re.compile(
-    r"(?:\s*[;—–]\s*|,\s+|\s+-\s+|\s+)(?:and|but|so|because|though|although|while)\s+(?=(?:I|he|she|it|we|they|my|his|her|"
+    r"(?:\s*[;—–]\s*|,\s+|\s+-\s+|\s+)(?:and|but|so|because|though|although|while)\s+(?=(?:I|he|she|it|we|they|my|"
+    r"his|her|"
     r"now|then|finally|recently|just|currently|lives?|works?|moved|joined|loves?|likes?|hates?|has|have|is|am|was|left|"
-    r"started|got|became|quit|enjoys?|prefers?|turned)\b)|\s*[;—–]\s*|,\s+|\s+-\s+"
+    r"started|got|became|become|quit|enjoys?|prefers?|turned|settled|drives?|bought|not|no longer|switched|changed|"
+    r"relocated|sold|studies|uses?|goes)\b)|\s*[;—–]\s*|,\s+|\s+-\s+|:\s+(?=(?:I|[Ww]e|[Hh]e|[Ss]he|[Mm]y|[Tt]he)\b)"
 )
 _SUBJECT: Final = re.compile(
-    rf"(?P<me>I|i)\b |(?P<user>(?:The|the) user|User)\b |"
-    rf"(?P<own>[Mm]y|(?P<owner>{_NAME})['’]s?) (?P<relation>{_RELATION})(?! (?:name|phone|number|email|e-mail|address))"
-    rf"(?: (?P<called>{_CAP}))? |"
+    rf"(?P<me>I|i|[Ww]e)\b |(?P<user>(?:The|the) user|User)\b |"
+    rf"(?P<own>[MmOo](?:y|ur)|(?P<owner>{_NAME})['’]s?) (?P<relation>{_RELATION})"
+    rf"(?! (?:name|phone|number|email|e-mail|address))(?: (?P<called>{_CAP}))? |"
     rf"(?P<pronoun>[Hh]e|[Ss]he|[Ww]ho)\b |(?P<name>{_NAME}),? (?:who )?"
 )
 _COPULA_NEXT: Final = (
@@ -133,12 +166,14 @@ _COPULA_NEXT: Final = (
 )
 _OWNED: Final = re.compile(
     rf"(?:(?P<owner>(?:[Tt]he u|[Uu])ser['’]s|[Mm]y {_RELATION}['’]s|{_NAME}['’]s (?:{_RELATION})['’]s|{_NAME}['’]s?)|"
-    rf"(?P<my>[Mm]y)|(?P<pronoun>[Hh]is|[Hh]er)) {_QUALIFIER}{_NOUN}{_COPULA_NEXT} ?"
+    rf"(?P<my>[Mm]y|[Oo]ur)|(?P<pronoun>[Hh]is|[Hh]er)) {_QUALIFIER}{_NOUN}{_COPULA_NEXT} ?"
 )
 _OFFICE: Final = re.compile(rf"[Tt]he {_QUALIFIER}{_NOUN} of (?P<owner>(?:the )?{_NAME}) ")
 _THING: Final = re.compile(
-    r"(?:[Tt]he|[Oo]ur) (?P<thing>[\w'-]+(?: (?!is\b|has\b|was\b)[\w'-]+){0,4}?) (?=is|has|was|used|takes|starts|"
-    r"happens|got|meets|changed|moved|shifted|will|went|now|just)"
+    r"(?:[Tt]he|[Oo]ur) (?P<thing>[\w'-]+(?: (?!(?:is|has|was|that|of|where|who)\b)[\w'-]+){0,4}?) (?=(?:is|are|has|"
+    r"was|were|used|"
+    r"takes|took|starts|started|begins|began|happens|happened|got|meets|met|changed|moved|shifted|will|went|now|just|"
+    r"slipped|runs|opens|leaves|departs)\b)"
 )
 _NOT_NAMES: Final = frozenset(
     _words(
@@ -153,7 +188,7 @@ _NOT_PLACES: Final = frozenset(
     _words(
         "peace fear harmony town style luxury poverty hope dorms apartments sin pain a an the my his her their",
         "our this that home night day school work times it one two an as heart mind fact general total person",
-        "private charge love",
+        "private charge love in on up out off over us me him them forces together for and",
     )
 )
 _VAGUE: Final = frozenset(
@@ -176,21 +211,99 @@ def read_english(sentence: str, *, me: str, last: str | None) -> tuple[list[Raw]
     Args:    me: who says «I».  last: whom «he» and «she» mean, None where unclear.
     Returns: the statements; how many clauses said something that was not read; the person named last.
     """
+    if _TRIGGERS.isdisjoint(_WORD.findall(sentence.lower())) and not _DIGIT.search(sentence):
+        return [], 1, None  # whoever the next sentence calls «she» is in none that was read
     text = _expand(sentence)
+    text = _TAG.sub("", text)
     if text.rstrip().endswith("?") or _IF.search(text):
         return [], 1, last
     found: list[Raw] = []
     unread = 0
     subject: str | None = None
-    for clause in _CLAUSES.split(text.rstrip(" .!")):
+    topic: _Topic | None = None
+    before = ""
+    for number, clause in enumerate(_CLAUSES.split(text.rstrip(" .!"))):
         if _UNSURE.search(clause):
             return found, unread + 1, last
         clause, named = _without_prefix(clause), last
-        read, subject, named = _read_clause(clause, me=me, last=last, carried=subject)
+        if number == 0:
+            clause = _with_subject(clause)
+        read = _follow_up(clause, topic, found) or _looking_back(clause, before, me=me)
+        before = clause
+        if not read:
+            topic = _topic(clause, me=me, last=last)
+            read, subject, named = _read_clause(clause, me=me, last=last, carried=subject)
         last = named or last
         found.extend(read)
         unread += not read and _says_something(clause)
     return found, unread, last
+
+
+class _Topic(NamedTuple):
+    """What a clause speaks of without saying its value: «I have a new number», «my boss is no longer Tom»."""
+
+    owner: str
+    noun: str
+
+
+_BARE: Final = re.compile(
+    r"(?P<adverbs>(?:(?:just|finally|recently|officially|now|also|no longer|not) )*)"
+    r"(?P<verb>(?P<ing>living|working|studying|driving|based)|moved|relocated|turned|got|joined|started|quit|switched|"
+    r"changed|became|transferred|left|sold|gave up|went)\b (?!me\b|you\b|him\b|her\b|us\b|out\b|off\b|back\b)",
+    re.IGNORECASE,
+)
+_STILL_NOT: Final = re.compile(
+    r"(?:but )?(?:not|no longer)(?: (?:any ?more|any longer|now|these days|nowadays|at the moment|since))*$",
+    re.IGNORECASE,
+)
+
+
+def _with_subject(clause: str) -> str:
+    """«Moved to Oslo», «no longer working there»: who leaves himself out means himself."""
+    match = _BARE.match(clause)
+    if match is None:
+        return clause
+    return f"I {'am ' if match['ing'] else ''}{clause[0].lower()}{clause[1:]}"
+
+
+def _follow_up(clause: str, topic: _Topic | None, found: list[Raw]) -> list[Raw]:
+    """What a clause says that is understood from the one before: «..., now it is X», «..., but not any more»."""
+    if found and not found[-1].current and found[-1].value is not None and _STILL_NOT.match(clause):
+        return [found[-1]._replace(positive=False, current=True)]
+    match = _NOW_IT_IS.match(clause) if topic else None
+    if topic is None or match is None:
+        return []
+    text = _TAIL.sub("", match["v"])
+    typed = _typed(topic.noun, text)
+    whole = match["it"] or (typed and (typed[1] == fold_value(text) or typed[1].isdigit()))
+    return [Raw(topic.owner, *typed)] if typed and whole else []
+
+
+def _looking_back(clause: str, before: str, *, me: str) -> list[Raw]:
+    """«Please use 555-0100, that is my new number»."""
+    match = _THAT_IS_MY.match(clause)
+    value = (_MAIL.search(before) or _PHONE.search(before)) if match else None
+    typed = _typed(match["noun"], value[0]) if match and value else None
+    return [Raw(me, *typed)] if typed else []
+
+
+_NOW_IT_IS: Final = re.compile(
+    r"(?:(?:and|but|so) )?(?:now )?(?P<it>(?:it|that|this|he|she|which|the new one) (?:is|has become|became) (?:now "
+    r")?)?"
+    r"(?!not\b|no\b|was\b|used\b)(?P<v>\S.*)$",
+    re.IGNORECASE,
+)
+
+
+def _topic(clause: str, *, me: str, last: str | None) -> _Topic | None:
+    for pattern in (_OLD_ONE, _NEW_ONE, _NOTED):
+        if match := pattern.match(clause):
+            groups = match.groupdict()
+            owner = me if groups.get("me") or groups.get("my") else last if groups.get("pronoun") else None
+            if owner is None and (name := groups.get("owner") or groups.get("name")):
+                owner = None if name.split()[0].casefold() in _NOT_NAMES else _fold(name)
+            return None if owner is None else _Topic(owner, match["noun"])
+    return None
 
 
 def _expand(text: str) -> str:
@@ -207,6 +320,13 @@ _CONTRACTIONS: Final = [
         (r"\b[Ii]'ve\b", "I have"),
         (r"\b([Cc])an't\b", r"\1annot"),
         (r"\b(\w+)n't\b", r"\1 not"),
+        (r"\b([Ww]e)'re\b", r"\1 are"),
+        (r"\b([Ww]e|[Tt]hey)'ve\b", r"\1 have"),
+        (r"\b([Ii]t|[Tt]hat)'s\b", r"\1 is"),
+        (r"\b([Hh]e|[Ss]he)'s (?=(?:been|moved|got|gone|left|started|joined|become|turned|switched)\b)", r"\1 has "),
+        # What somebody stopped doing he no longer does.
+        (r"\b(?:have |has )?(?:stopped|quit|given up|gave up) (?:being |(?=\w+ing\b))", "no longer "),
+        (r"\b(?:am|is|are) (?:done|finished|through) (?:with )?(?:being |(?=\w+ing\b))", "no longer "),
         (r"\b([Hh]e|[Ss]he)'s (?=(?:now|no|not|an?|living|working|based|still|\d)\b)", r"\1 is "),
     )
 ]
@@ -239,10 +359,29 @@ def _read_clause(
                 return read, owner, None
     if match := _MOVING.match(clause):
         return list(_moved(match)), None, None
+    if match := _HOUSE.match(clause):
+        owner = me if match["my"] else _fold(match["owner"])
+        return [Raw(owner, "residence", fold_value(match["v"]))], owner, None
+    if match := _REACH.match(clause):
+        owner = me if match["me"] else last
+        typed = _typed("phone", match["v"]) or _typed("email", match["v"])
+        return ([Raw(owner, *typed)] if typed and owner else []), owner, None
+    if match := _PAYS.match(clause):
+        owner = me if match["me"] else _fold(match["name"])
+        return [Raw(owner, match["noun"], fold_value(match["v"]).strip("$€£¥ ").replace(",", ""))], owner, None
+    if match := _RENAMED.match(clause):
+        owner = me if match["me"] else _fold(match["name"])
+        whose = me if match["my"] else owner
+        return [Raw(f"{whose}'s {_fold(match['relation'])}", "name", fold_value(match["v"]))], owner, None
+    if match := _IS_MY.match(clause):
+        owner = me if match["my"] else _fold(match["owner"])
+        typed = _typed(match["noun"], match["v"])
+        if typed and match["v"].split()[0].casefold() not in _NOT_NAMES:
+            return [Raw(owner, *typed, current=not match["was"])], owner, None
     if match := _CHANGING.match(clause):
         owner = me if match["me"] else _fold(match["name"])
-        value = _typed(match["noun"], match["v"])
-        return ([] if value is None else [Raw(owner, *value)]), owner, None
+        typed = _typed(match["noun"], match["v"])
+        return ([] if typed is None else [Raw(owner, *typed)]), owner, None
     if match := _FAVOURITE.match(clause):
         return [Raw(me, _attribute(match["noun"]), fold_value(match["v"]))], None, None
     if match := _THING.match(clause):
@@ -253,11 +392,25 @@ def _read_clause(
         subject = _subject(match, me=me, last=last, carried=carried)
         if subject is None:
             return [], None, None
+        if match["name"] and _PLURAL.match(clause, match.end()):
+            return [], None, None  # «Sounds like fun», «Events like these»: no person
         person = subject if subject != me else None
-        return _apply(_PERSON_RULES, clause[match.end() :], match, subject), subject, person
+        return _of_person(clause[match.end() :], match, subject), subject, person
     if carried is not None:
-        return _apply(_PERSON_RULES, clause, None, carried), carried, None
+        return _of_person(clause, None, carried), carried, None
     return [], None, None
+
+
+_PLURAL: Final = re.compile(
+    rf"{_ADVERBS}(?:like|love|enjoy|live|work|have|drive|study|prefer|own|hate|adore|go|are|am)\b"
+)
+
+
+def _of_person(rest: str, head: "re.Match[str] | None", subject: str) -> list[Raw]:
+    """What the predicate says, read to its end, else without what only says when and with whom."""
+    short = _AFTER.sub("", rest)
+    read = _apply(_PERSON_RULES, short, head, subject)
+    return _apply(_PERSON_RULES, rest, head, subject) if not read and short != rest else read
 
 
 def _fold(text: str) -> str:
@@ -295,13 +448,44 @@ def _subject(match: "re.Match[str]", *, me: str, last: str | None, carried: str 
     return None if any(word.casefold() in _NOT_NAMES for word in name.split()) else _fold(name)
 
 
+_WORD: Final = re.compile(r"[a-z]+")
+_DIGIT: Final = re.compile(r"\d")
+_TRIGGERS: Final = frozenset(
+    (
+        *_words(
+            "live lives living lived reside resides based moved relocated settled moving settling home place work "
+            "works",
+            "working worked employed joined started began job jobs position role post hired companies employers left",
+            "quit resigned retired parted notice fired laid sacked let dismissed lost sold gave given ditched rid "
+            "goodbye",
+            "scrapped living promoted made switched changed trained retrained became become qualified turned turning",
+            "birthday called named goes go by prefers prefer traded swapped gone went off like likes love loves enjoy",
+            "enjoys liking loving enjoying adore adores liked loved enjoyed into fond crazy keen fan passionate "
+            "obsessed",
+            "addicted hooked hate hates dislike dislikes stand detest detests bear interest fallen sick tired bored "
+            "over",
+            "allergic allergy outgrew outgrown drive drives driving study studies studying studied enrolled student",
+            "transferred dropped graduated born married single divorced engaged widowed vegan vegetarian pescatarian",
+            "renamed call calls replaced favourite favorite reach text email mail contact pay pays paying using use "
+            "uses",
+            "longer anymore jan feb mar apr may jun june july aug sep sept oct nov dec january february march april "
+            "august",
+            "september october november december monday mondays tuesday tuesdays wednesday wednesdays thursday "
+            "thursdays",
+            "friday fridays saturday saturdays sunday sundays noon midnight user used",
+        ),
+        *(word for words in (_HEADS, _NOUN_WORDS) for word in words),
+        *(word for word in NUMBER_WORDS if word.isascii()),
+    )
+)
+
 _Rule: TypeAlias = tuple["re.Pattern[str]", Callable[["re.Match[str]", "re.Match[str] | None", str], list[Raw]]]
 
 
 def _apply(rules: list[_Rule], rest: str, head: "re.Match[str] | None", subject: str) -> list[Raw]:
     for pattern, read in rules:
-        if match := pattern.match(rest):
-            return read(match, head, subject)
+        if (match := pattern.match(rest)) and (found := read(match, head, subject)):
+            return found
     return []
 
 
@@ -319,6 +503,8 @@ def _simple(attribute: str, pattern: str, *, positive: bool = True, current: boo
         found = [Raw(subject, attribute, fold_value(match["v"].removesuffix("'s")), positive, current)]
         if groups.get("job"):
             found.append(Raw(subject, "occupation", fold_value(match["job"]), positive, current))
+        if groups.get("old"):
+            found.append(Raw(subject, OTHERS, fold_value(match["old"]), positive=False))
         return found
 
     return re.compile(pattern), read
@@ -347,7 +533,8 @@ def _ended(attribute: str, pattern: str) -> _Rule:
 
 
 def _replaced(match: "re.Match[str]", _head: "re.Match[str] | None", subject: str) -> list[Raw]:
-    return [Raw(subject, "*", fold_value(match["old"]), positive=False)]
+    value = fold_value(match["old"])
+    return [Raw(subject, OTHERS, value, positive=False)] if value.split()[0] not in _VAGUE else []
 
 
 def _counted(*, current: bool) -> Callable[["re.Match[str]", "re.Match[str] | None", str], list[Raw]]:
@@ -366,33 +553,52 @@ def _preferred(match: "re.Match[str]", _head: "re.Match[str] | None", subject: s
     return [Raw(subject, "preference among " + " / ".join(sorted((value, other))), value)]
 
 
-_BE: Final = r"(?:am|is)"
+_BE: Final = r"(?:am|is|are)"
 _HAVE: Final = r"(?:(?:have|has) )?"
 _NO_MORE: Final = (
-    rf"(?:{_ADVERBS}no longer |(?:do|does|am|is|have|has) {_ADVERBS}(?:not|never) (?:{_ADVERBS}(?:even |really )?))"
+    rf"(?:(?:am |is |are )?{_ADVERBS}no longer |"
+    rf"(?:do|does|am|is|are|have|has) {_ADVERBS}(?:not|never) (?:{_ADVERBS}(?:even |really )?))"
 )
 _BOUND: Final = (
     r"(?=$|[,.!;](?!\d)| (?:now|today|already|again|years?|and|by now|at last|this|these|yesterday|anymore)\b)"
 )
 _AS: Final = rf"(?: as an? (?P<job>(?:[\w-]+ ){{0,2}}?(?:{'|'.join(_HEADS)})){_END})?"
 _LIKE: Final = (
-    r"(?:likes?|loves?|enjoys?|adores?|(?:am|is) (?:very |really |so )?(?:into|fond of|crazy about|keen on)|"
+    r"(?:likes?|loves?|enjoys?|adores?|(?:am|is) (?:very |really |so )?(?:into|fond of|crazy about|keen on|"
+    r"passionate about|obsessed with|addicted to|hooked on)|"
     r"(?:am|is) an? (?:\w+ )?fan of)"
 )
+
+_DIET: Final = "vegan|vegetarian|pescatarian"
+_WASJOB: Final = r"(?:an? |being an? )?[\w -]+?"
+_SCHOOL: Final = (
+    rf"(?P<v>{_CAP}(?: {_CAP}){{0,3}} (?:University|College|School|Academy|Institute)|(?:the )?University of {_CAP})"
+)
+_MARITAL: Final = "married|single|divorced|engaged|widowed"
+
+
+def _changed_employer(match: "re.Match[str]", _head: "re.Match[str] | None", subject: str) -> list[Raw]:
+    return [
+        Raw(subject, "employer", fold_value(match["prior"]), positive=False),
+        Raw(subject, "employer", fold_value(match["v"])),
+    ]
+
 
 _PERSON_RULES: Final[list[_Rule]] = [
     # where somebody lives
     _simple(
         "residence",
         rf"{_ADVERBS}(?:lives?|resides?|{_BE} {_ADVERBS}(?:living|based)|(?:have|has) {_ADVERBS}been (?:living|based)) "
-        rf"{_ADVERBS}(?:in|at) {_PLACE}",
+        rf"{_ADVERBS}(?:over |out |up |down |back )?(?:in|at) {_PLACE}",
     ),
     _simple("residence", rf"(?:have|has) {_ADVERBS}lived in {_PLACE} (?:since|for|all)\b"),
     _simple(
         "residence",
-        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:moved|relocated|settled)(?: back| over| down)?{_FROM} (?:to|in|into) {_PLACE}",
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:moved|relocated|settled|ended up (?:moving|living|settling))"
+        rf"(?: back| over| down| away| on| out| up| here)?{_FROM} (?:to|in|into) {_PLACE}",
     ),
-    _simple("residence", rf"{_NO_MORE}(?:lives?|living|based|resides?) in {_PLACE}", positive=False),
+    _simple("residence", rf"{_NO_MORE}(?:lives?|living|based|resides?) (?:in|at) {_PLACE}", positive=False),
+    _simple("residence", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:made|call|calls) {_PLACE} (?:(?:my|his|her|our) )?home"),
     _simple(
         "residence",
         rf"{_ADVERBS}{_HAVE}{_ADVERBS}moved (?:out of|away from|out from) {_PLACE}",
@@ -403,46 +609,87 @@ _PERSON_RULES: Final[list[_Rule]] = [
     _simple(
         "employer",
         rf"{_ADVERBS}(?:works?|{_BE} {_ADVERBS}(?:working|employed)|(?:have|has) {_ADVERBS}been working) "
-        rf"{_ADVERBS}(?:at|for|with|by) {_ORGANISATION}{_AS}",
+        rf"{_ADVERBS}(?:over |out |down )?(?:at|for|with|by) {_ORGANISATION}{_AS}",
     ),
     _simple(
         "employer",
         rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:joined|(?:started|began)(?: working| work| an? (?:new )?job| my new job)? "
-        rf"(?:at|for|with)|(?:got|landed|have|has|found|took) an? (?:new )?job (?:at|with)|got hired by|was hired by|"
-        rf"accepted a job at) {_ORGANISATION}{_AS}",
+        rf"(?:at|for|with)|(?:got|landed|have|has|found|took|accepted|started|taken) "
+        rf"an? (?:new )?(?:\w+ )?(?:job|position|role|post) (?:at|with)|(?:got|was|been) hired (?:by|at)|"
+        rf"(?:switched|changed) (?:jobs|companies|employers){_FROM} to) {_ORGANISATION}{_AS}",
+    ),
+    (
+        re.compile(
+            rf"{_HAVE}{_ADVERBS}(?:left|quit) (?P<prior>[\w&' .]+?) (?:to work (?:for|at)|and joined) {_ORGANISATION}"
+        ),
+        _changed_employer,
     ),
     _simple("employer", rf"{_NO_MORE}(?:works?|working|employed) (?:at|for|with|by) {_ORGANISATION}", positive=False),
     _simple(
         "employer",
-        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:quit(?: my job at| the job at| at)?|resigned from|retired from|left my job at|"
-        rf"left|was (?:fired|laid off|let go|sacked) (?:from|by)|got (?:fired|laid off|sacked) (?:from|by)) "
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:(?:quit|left|lost)(?: (?:my|his|her|the) (?:job|position) (?:at|with)| at)?|"
+        rf"(?:resigned|retired) from|parted ways with|handed in (?:my|his|her|the) notice at|"
+        rf"(?:was|got|been) (?:fired|laid off|let go|sacked|dismissed) (?:from|by)) "
         rf"{_ORGANISATION}(?=$|[,.;!]| (?:and|last|this|after|for|to|in)\b)",
         positive=False,
     ),
     _ended("employer", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:quit|lost|left) (?:my|his|her|the) job(?=$|[,.;!])"),
     _simple("employer", rf"(?:worked|used to work|was working) (?:at|for|with) {_ORGANISATION}", current=False),
+    (
+        re.compile(
+            rf"{_NO_MORE}(?:in|at|with|using|driving|drives?|uses?) (?:(?:the|my|his|her|an?) )?(?P<old>[^,;]+)$"
+        ),
+        _replaced,
+    ),
+    (
+        re.compile(
+            rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:sold|gave up|given up|ditched|got rid of|said goodbye to|scrapped) "
+            r"(?:(?:the|my|his|her|our) )?(?P<old>[\w' @.&+-]+?)(?: (?:and|to|for)\b.*)?$"
+        ),
+        _replaced,
+    ),
     # what somebody is
     _free("occupation", rf"{_ADVERBS}(?:works?|{_BE} {_ADVERBS}working) {_ADVERBS}as an? {_JOB}"),
     _free("occupation", rf"{_ADVERBS}{_BE} {_ADVERBS}an? {_JOB}"),
-    _free("occupation", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:became|become|retrained as|qualified as) an? {_JOB}"),
-    _free("occupation", rf"{_ADVERBS}{_BE} (?:no longer|not) an? {_JOB}", positive=False),
-    _free("occupation", rf"{_NO_MORE}(?:works?|working) as an? {_JOB}", positive=False),
+    _free("occupation", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:became|become|qualified as|works as|turned into) an? {_JOB}"),
+    _free(
+        "occupation",
+        rf"{_ADVERBS}(?:makes?|earns?) (?:an?|my|his|her|the) living (?:by working )?as an? {_JOB}",
+    ),
+    _free(
+        "occupation",
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:(?:got|was|been) (?:promoted|made)(?: from [\w -]+?)?(?: to| into)?|"
+        rf"(?:went|gone) from {_WASJOB} to|(?:switched|changed)(?: careers?| jobs?)?(?: from {_WASJOB})? to|"
+        rf"(?:re)?trained (?:and qualified )?as|started as|moved from {_WASJOB} to) (?:an? )?(?:being an? )?{_JOB}",
+    ),
+    _free("occupation", rf"{_NO_MORE}(?:an? |(?:works?|working|employed) as an? ){_JOB}", positive=False),
+    _free("occupation", rf"{_ADVERBS}{_HAVE}{_ADVERBS}quit (?:my job |the job )?as an? {_JOB}", positive=False),
     _free("occupation", rf"(?:was|used to be|worked as|used to work as) an? {_JOB}", current=False),
     _simple("age", rf"{_ADVERBS}{_BE} {_ADVERBS}(?P<v>{_NUMBER})(?: years? old| years of age)?{_BOUND}"),
-    _simple("age", rf"{_ADVERBS}{_HAVE}{_ADVERBS}turned (?P<v>{_NUMBER})(?: years? old)?{_BOUND}"),
+    _simple(
+        "age",
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:turned|celebrated turning|reached) (?P<v>{_NUMBER})(?: years? old)?{_BOUND}",
+    ),
+    _simple("age", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:had|celebrated) my (?P<v>{_NUMBER})(?:st|nd|rd|th) birthday"),
     _simple("name", rf"{_ADVERBS}{_BE} {_ADVERBS}(?:called|named) (?P<v>{_CAP}(?: {_CAP})?)"),
     _simple("name", rf"{_ADVERBS}goe?s? by (?P<v>{_CAP}(?: {_CAP})?)"),
     _simple("name", rf"(?:was|used to be) (?:called|named) (?P<v>{_CAP}(?: {_CAP})?)", current=False),
     _simple(
         "marital status",
-        rf"{_ADVERBS}(?:{_BE}|got|has got) {_ADVERBS}(?P<v>married|single|divorced|engaged|widowed){_BOUND}",
+        rf"{_ADVERBS}(?:{_BE}|got|(?:has|have) (?:got|been)) {_ADVERBS}(?P<v>{_MARITAL}){_BOUND}",
     ),
+    _simple("marital status", rf"{_NO_MORE}(?P<v>{_MARITAL}){_BOUND}", positive=False),
     _simple(
         "diet",
-        rf"{_ADVERBS}(?:{_BE}|became|went|turned) {_ADVERBS}(?:an? )?(?P<v>vegan|vegetarian|pescatarian){_BOUND}",
+        rf"{_ADVERBS}(?:{_BE}|{_HAVE}{_ADVERBS}(?:became|become|been|went|gone|turned)) {_ADVERBS}(?:an? )?"
+        rf"(?P<v>{_DIET}){_BOUND}",
     ),
+    _simple("diet", rf"{_NO_MORE}(?:an? )?(?P<v>{_DIET}){_BOUND}", positive=False),
     (
-        re.compile(rf"{_ADVERBS}(?:have|has)(?: got)? {_ADVERBS}(?P<v>{_NUMBER}) (?P<noun>[a-z]+(?: [a-z]+)?){_BOUND}"),
+        re.compile(
+            rf"{_ADVERBS}(?:(?:have|has)(?: got)?|owns?|are (?:up|down) to) {_ADVERBS}(?P<v>{_NUMBER}) "
+            rf"(?P<noun>[a-z]+(?: [a-z]+)??){_BOUND}"
+        ),
         _counted(current=True),
     ),
     (
@@ -450,16 +697,50 @@ _PERSON_RULES: Final[list[_Rule]] = [
         _counted(current=False),
     ),
     (re.compile(rf"{_ADVERBS}prefers? (?P<v>[\w ]+?) (?:to|over|rather than) (?P<other>[\w ]+)"), _preferred),
-    (re.compile(rf"{_HAVE}{_ADVERBS}(?:switched|traded|swapped)(?: from)? (?P<old>[\w ]+?) (?:to|for) \w"), _replaced),
+    (
+        re.compile(
+            rf"{_HAVE}{_ADVERBS}(?:(?:switched|traded|swapped|changed)(?: in)?(?: from)?|(?:gone|went) from) "
+            r"(?:(?:an?|the|my|his|her) )?(?P<old>[\w '&-]+?) (?:to|for) \w"
+        ),
+        _replaced,
+    ),
     # what somebody likes: many at a time
     _free("likes", rf"{_ADVERBS}{_LIKE} (?P<v>.+)"),
     _free("likes", rf"{_ADVERBS}(?:hates?|dislikes?|cannot stand|detests?|cannot bear) (?P<v>.+)", positive=False),
-    _free("likes", rf"{_NO_MORE}(?:likes?|loves?|enjoys?|into|fond of) (?P<v>.+)", positive=False),
+    _free(
+        "likes",
+        rf"{_NO_MORE}(?:lik(?:es?|ing)|lov(?:es?|ing)|enjoy(?:s|ing)?|into|fond of|keen on|crazy about|"
+        r"an? (?:\w+ )?fan of) (?P<v>.+)",
+        positive=False,
+    ),
+    _free(
+        "likes",
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:(?:gone|went) off|lost (?:all )?(?:my |his |her )?interest in|"
+        rf"fallen out of love with|grown (?:tired|sick) of|{_BE} (?:sick of|tired of|bored of)) (?P<v>.+)",
+        positive=False,
+    ),
     _free("likes", r"(?:used to (?:like|love|enjoy|adore)|liked|loved|enjoyed) (?P<v>.+)", current=False),
     _free("allergy", rf"{_ADVERBS}{_BE} {_ADVERBS}allergic to (?P<v>.+)"),
-    _free("allergy", rf"{_BE} (?:not|no longer) allergic to (?P<v>.+)", positive=False),
-    _free("vehicle", rf"{_ADVERBS}drives? an? (?P<v>.+)"),
-    _simple("school", rf"{_ADVERBS}(?:stud(?:y|ies)|{_BE} {_ADVERBS}studying) at {_ORGANISATION}"),
+    _free("allergy", rf"{_NO_MORE}allergic to (?P<v>.+)", positive=False),
+    _free("allergy", rf"{_ADVERBS}(?:have|has) an? (?:\w+ )?allergy to (?P<v>.+)"),
+    _free(
+        "allergy",
+        rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:outgrew|outgrown|got over) (?:my|his|her) allergy to (?P<v>.+)",
+        positive=False,
+    ),
+    _free("allergy", r"(?:was|used to be|had been) allergic to (?P<v>.+)", current=False),
+    _free("vehicle", rf"{_ADVERBS}(?:drives?|{_BE} {_ADVERBS}driving) an? (?P<v>.+)"),
+    _simple(
+        "school",
+        rf"{_ADVERBS}(?:stud(?:y|ies)|{_BE} {_ADVERBS}(?:studying|enrolled|an? (?:\w+ )?student)|{_HAVE}{_ADVERBS}"
+        rf"(?:enrolled|started studying)) at {_ORGANISATION}",
+    ),
+    _simple("school", rf"{_ADVERBS}(?:goes|go|{_HAVE}(?:transferred|changed|switched){_FROM}) to {_SCHOOL}"),
+    _simple(
+        "school", rf"{_NO_MORE}(?:stud(?:y|ies|ying)|enrolled|an? (?:\w+ )?student) at {_ORGANISATION}", positive=False
+    ),
+    _simple("school", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:dropped out of|graduated from|left) {_SCHOOL}", positive=False),
+    _simple("school", rf"(?:studied|was studying|used to study) at {_ORGANISATION}", current=False),
     _simple("birthday", rf"was born on (?P<v>(?i:{_DAY}))"),
 ]
 
@@ -569,8 +850,47 @@ _OWNED_RULES: Final[list[_Rule]] = [
     (re.compile(rf"{_WAS}(?P<v>.+)"), _held(past=True)),
 ]
 _CHANGING: Final = re.compile(
-    rf"(?:(?P<me>I)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:changed|updated|switched) (?:my|his|her|their) {_NOUN}"
-    rf"{_FROM} to (?P<v>.+)"
+    rf"(?:(?P<me>I)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:changed|updated|switched|set) "
+    rf"(?:my|his|her|their|the|our) {_NOUN}{_FROM} to (?P<v>.+)"
+)
+_HOUSE: Final = re.compile(
+    rf"(?:(?P<my>[Mm]y|[Oo]ur)|(?P<owner>{_NAME})['’]s) (?:new )?(?:place|flat|apartment|house|home) is {_ADVERBS}in "
+    rf"(?P<v>{_PROPER}){_BOUND}"
+)
+_REACH: Final = re.compile(
+    r"(?:[Yy]ou can |[Pp]lease )?(?:[Nn]ow )?(?:[Rr]each|[Cc]all|[Tt]ext|[Ww]rite|[Ee]-?mail|[Cc]ontact|[Pp]hone) "
+    r"(?:(?P<me>me|us)|him|her)(?: now)? (?:at|on|under|to) (?P<v>[\d+(]\S*.*|\S+@\S+.*)$"
+)
+_PAYS: Final = re.compile(
+    rf"(?:(?P<me>I|[Ww]e)|(?P<name>{_NAME})) {_ADVERBS}(?:pays?|{_BE} paying) {_ADVERBS}(?P<v>[$€£¥]?\s?\d[\d,.]*) "
+    rf"?(?:\w+ )??"
+    r"(?:(?:a|per|each|every) month )?(?:in|for|as|of) (?:my |the |his |her )?(?P<noun>rent|mortgage)\b"
+)
+_RENAMED: Final = re.compile(
+    rf"(?:(?P<me>I|[Ww]e)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:renamed|call|calls|named) (?:(?P<my>my|our)|the|"
+    rf"his|her|their) "
+    rf"(?P<relation>{_RELATION})(?: from {_CAP})?(?: to| as)? (?P<v>{_CAP}){_BOUND}"
+)
+_IS_MY: Final = re.compile(
+    rf"(?P<v>[+\w][\w' @.()+-]{{1,40}}?) (?:is|(?P<was>was|used to be)|(?:has )?replaced [\w. -]+ as|(?:took|has "
+    rf"taken) over"
+    rf"(?: from [\w. -]+)? as|became) {_ADVERBS}(?:(?P<my>my|our)|(?P<owner>{_NAME})['’]s) "
+    rf"(?:{_QUALIFIER}){_NOUN}{_BOUND}"
+)
+_NEW: Final = r"(?:brand[ -])?new"
+_OLD_ONE: Final = re.compile(
+    rf"(?:(?P<my>[Mm]y|[Oo]ur)|(?P<pronoun>[Hh]is|[Hh]er)|(?P<owner>{_NAME})['’]s?) {_QUALIFIER}{_NOUN} "
+    r"(?:(?:is|are) (?:not|no longer)|was|used to be) "
+)
+_THAT_IS_MY: Final = re.compile(rf"(?:[Tt]hat|[Ii]t|[Tt]his) is {_ADVERBS}my (?:{_NEW} )?{_NOUN}{_BOUND}")
+_NEW_ONE: Final = re.compile(
+    rf"(?:(?P<me>I|[Ww]e)|(?P<pronoun>[Hh]e|[Ss]he)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}"
+    rf"(?:(?:have |has |got |have got |has got )an? {_NEW} |(?:changed|switched) (?:my |his |her |the |our |their "
+    rf")?){_NOUN}$"
+)
+_NOTED: Final = re.compile(
+    rf"(?:[Pp]lease )?(?:[Ss]ave|[Nn]ote|[Uu]pdate|[Uu]se|[Ww]rite down|[Rr]emember|[Hh]ere is) (?P<my>my) "
+    rf"(?:{_NEW} )?{_NOUN}$"
 )
 _FAVOURITE: Final = re.compile(
     rf"(?P<v>[\w' -]{{2,40}}?) is {_ADVERBS}my {_ADVERBS}(?P<noun>favou?rite [\w-]+){_BOUND}"
@@ -580,14 +900,14 @@ _FAVOURITE: Final = re.compile(
 # --- of things: when they take place, what they cost --------------------------------------------------------------
 
 
-def _dated(subject: str, match: "re.Match[str]", *, current: bool = True) -> list[Raw]:
+def _dated(subject: str, match: "re.Match[str]", *, current: bool = True, positive: bool = True) -> list[Raw]:
     if match["day"]:
-        return [Raw(subject, "day", _ordinal(match["day"]), current=current)]
-    return [Raw(subject, "hour", fold_value(match["hour"]).replace(" ", ""), current=current)]
+        return [Raw(subject, "day", _ordinal(match["day"]), positive, current)]
+    return [Raw(subject, "hour", fold_value(match["hour"]).replace(" ", ""), positive, current)]
 
 
 def _moved(match: "re.Match[str]") -> Iterator[Raw]:
-    yield from _dated(f"the {_fold(match['thing'])}", match)
+    yield from _dated(f"the {_fold(match['thing'] or match['thing2'] or match['thing3'])}", match)
 
 
 def _named_thing(match: "re.Match[str]", _head: "re.Match[str] | None", subject: str) -> list[Raw]:
@@ -602,19 +922,34 @@ _THING_RULES: Final[list[_Rule]] = [
     (re.compile(rf"{_CHANGED}(?:the )?{_WHEN}"), lambda match, _head, subject: _dated(subject, match)),
     (
         re.compile(
-            rf"{_ADVERBS}(?:is|takes place|happens|starts|meets) {_ADVERBS}(?:due )?"
-            rf"(?:(?:on|at|every|each|by|always on) )?{_WHEN}"
+            rf"{_ADVERBS}(?:is|are|takes place|happens|starts|begins|meets|runs|opens|leaves|departs) "
+            rf"{_ADVERBS}(?:due |held |scheduled for )?(?:(?:on|at|every|each|by) )?{_WHEN}"
         ),
         lambda match, _head, subject: _dated(subject, match),
     ),
     (
-        re.compile(rf"{_WAS}(?:due )?(?:(?:on|at|every|each|by) )?{_WHEN}"),
+        re.compile(
+            rf"(?:{_WAS}|used to |(?:started|began|took place|happened|met) )(?:originally )?(?:be |start |begin |"
+            rf"happen |meet )?"
+            rf"(?:due |held )?(?:(?:on|at|every|each|by) )?{_WHEN}"
+        ),
         lambda match, _head, subject: _dated(subject, match, current=False),
+    ),
+    (
+        re.compile(rf"(?:is|are) {_ADVERBS}(?:no longer|not) (?:held |due )?(?:(?:on|at|every|each|by) )?{_WHEN}"),
+        lambda match, _head, subject: _dated(subject, match, positive=False),
+    ),
+    (
+        re.compile(rf"will {_ADVERBS}be (?:(?:on|at|every|each) )?{_WHEN} from now on"),
+        lambda match, _head, subject: _dated(subject, match),
     ),
     (re.compile(rf"{_CHANGED}(?P<v>.+)"), _named_thing),
     (re.compile(rf"{_IS}(?P<v>.+)"), _named_thing),
 ]
 _MOVING: Final = re.compile(
-    rf"(?:They|We|I|they|we) {_HAVE}{_ADVERBS}(?:moved|shifted|rescheduled|postponed|pushed|changed) (?:the|our) "
-    rf"(?P<thing>[\w' -]+?)(?: back| forward)?{_FROM} to (?:the )?{_WHEN}"
+    rf"(?:(?:They|We|I|they|we|He|She) {_HAVE}{_ADVERBS}(?:moved|shifted|rescheduled|postponed|pushed|changed) "
+    rf"(?:the|our) "
+    rf"(?P<thing>[\w' -]{{1,60}}?)(?: back| forward)?{_FROM} to|(?:We|we) (?:now )?have (?:the|our) (?P<thing2>[\w' "
+    rf"-]{{1,60}}?) (?:on|at)|"
+    rf"New (?P<thing3>[\w' -]{{1,60}}?):) (?:the )?{_WHEN}"
 )

@@ -238,6 +238,7 @@ REPORT: Final = (
     ),
     Topic(
         name="pet",
+        several=True,
         language="en",
         question="What is the cat called?",
         subjects=_PEOPLE,
@@ -636,6 +637,7 @@ REPORT: Final = (
     ),
     Topic(
         name="pet",
+        several=True,
         language="zh",
         question="猫叫什么名字？",
         subjects=_PEOPLE_ZH,

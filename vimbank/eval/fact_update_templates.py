@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FILLERS", "TUNING", "Topic"]
+__all__ = ["FILLERS", "SIBLINGS", "TUNING", "Topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Topic:
     ``states``: it is so; ``updates``: it is so now, in place of ``{old}``; ``ended``: it is no longer so, without a
     new value; ``past``: it was so, long ago; ``traps``: the value is named but nothing is said to be so.
     ``many``: several values hold at a time. ``subjects``: names for ``{s}``. ``titles``: of texts that each tell of
-    their own, so that one's class is not another's.
+    their own, so that one's class is not another's. ``several``: a person may have several of what it is about, so that
+    a second value need not replace the first («my dog is called Rex», «my dog is called Miso»).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Topic:
     traps: Sequence[str] = ()
     many: bool = False
     titles: Sequence[str] = ()
+    several: bool = False
 
 
 FILLERS: Final = {
@@ -48,6 +50,11 @@ FILLERS: Final = {
     ),
     "zh": ("今天地铁特别挤。", "谢谢你问我！", "周末一直在下雨。", "反正就是这么回事。"),
 }
+
+SIBLINGS: Final = frozenset(
+    {"my sister", "my brother", "my daughter", "my cousin", "我姐姐", "我哥哥", "我表弟", "我同桌"}
+)
+"""Subjects of whom the speaker may have several."""
 
 _PEOPLE: Final = ("Marta", "Marten", "Priya", "Prisha", "Tom Baker", "Tom Barker", "Yusuf", "Joanne", "Joanna")
 _PERSONS_ZH: Final = ("李明", "李敏", "王芳", "王刚", "张伟", "张薇", "陈静", "赵磊")
@@ -209,6 +216,7 @@ _SECOND: Final = (
     ),
     Topic(
         name="pet",
+        several=True,
         language="en",
         question="What is the pet called?",
         subjects=_PEOPLE,
@@ -394,6 +402,7 @@ _SECOND: Final = (
     ),
     Topic(
         name="pet",
+        several=True,
         language="zh",
         question="狗叫什么名字？",
         subjects=_PERSONS_ZH,
@@ -500,7 +509,7 @@ _FIRST: Final = (
         question="Whom does the person work for now?",
         subjects=("Ana", "Anna", "Rob Miller", "my brother", "Dmitri"),
         values=("Google", "Nokia", "IKEA", "Acme Corp", "the post office"),
-        states=("I work for {v}.", "I work at {v} as a clerk.", "{s} works at {v}.", "{s} is employed by {v}."),
+        states=("I work for {v}.", "I work at {v}, at the front desk.", "{s} works at {v}.", "{s} is employed by {v}."),
         updates=(
             "I left {old} and joined {v}.",
             "I just started working at {v}.",
@@ -612,6 +621,7 @@ _FIRST: Final = (
     ),
     Topic(
         name="name",
+        several=True,
         language="zh",
         question="猫叫什么名字？",
         subjects=("小王", "小汪", "刘洋"),

@@ -26,7 +26,7 @@ from vimbank.domain.conflicts import Claim, claims_of, decide
 from vimbank.domain.models import Memory
 from vimbank.domain.times import format_time, parse_time
 from vimbank.eval.fact_update_report import REPORT
-from vimbank.eval.fact_update_templates import FILLERS, TUNING, Topic
+from vimbank.eval.fact_update_templates import FILLERS, SIBLINGS, TUNING, Topic
 
 __all__ = ["KINDS", "SPLITS", "Case", "Told", "case_record", "generate", "main", "measure", "read_case"]
 
@@ -168,6 +168,10 @@ class _Draw:
         chosen = self.rng.choice(len(self.topic.subjects), size=count, replace=False)
         return [self.topic.subjects[int(number)] for number in chosen]
 
+    def several(self, subject: str) -> bool:
+        """Whether two values may be of two: two dogs, two brothers."""
+        return self.topic.several or (self.named and subject in SIBLINGS)
+
     def pick_titles(self) -> list[str]:
         """Two titles, or none where the topic has none."""
         return [str(title) for title in self.rng.permutation(self.topic.titles)[:2]]
@@ -264,7 +268,7 @@ def _people(topic: Topic, kind: str) -> list[bool]:
 def _update(draw: _Draw) -> list[_Line]:
     (subject,), (old, new) = draw.subjects(1), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=old)
-    if draw.rng.random() < 0.25:  # people also just say what is so now
+    if draw.rng.random() < 0.25 and not draw.several(subject):  # people also just say what is so now
         second = draw.say(draw.form(draw.topic.states), subject=subject, value=new)
     else:
         second = draw.say(draw.form(draw.topic.updates), subject=subject, value=new, old=old)
@@ -300,7 +304,7 @@ def _trap(draw: _Draw) -> list[_Line]:
 def _distractor(draw: _Draw) -> list[_Line]:
     (subject, namesake), (value, other) = draw.subjects(2), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
-    if draw.topic.many and draw.rng.random() < 0.5:
+    if (draw.topic.many or draw.several(subject)) and draw.rng.random() < 0.5:
         return [_Line(first), _Line(draw.say(draw.form(draw.topic.states), subject=subject, value=other))]
     if draw.topic.titles and draw.rng.random() < 0.5:
         second = draw.say(draw.form(draw.topic.states), subject=subject, value=other)
