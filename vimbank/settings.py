@@ -174,6 +174,9 @@ class IngestSettings(_Room):
     max_text_chars: int = Field(2_000_000, ge=1, description="Longest text of one memory or document, characters.")
     max_metadata_bytes: int = Field(65_536, ge=2, description="Largest metadata of one memory as JSON, bytes.")
     max_batch: int = Field(1_000, ge=1, description="Most items of one batch.")
+    conflicts: bool = Field(
+        True, description="Let a memory supersede what it contradicts as it is written; else the job does."
+    )
 
 
 class LifecycleSettings(_Room):

@@ -110,7 +110,7 @@ _STORED_EXAMPLE: dict[str, Any] = {
     "token_count": 8,
     "revision": 17,
 }
-_ADDED_EXAMPLE = {"id": _STORED_EXAMPLE["id"], "revision": 17, "duplicate": False, "segments": 0}
+_ADDED_EXAMPLE = {"id": _STORED_EXAMPLE["id"], "revision": 17, "duplicate": False, "segments": 0, "superseded": []}
 _PROBLEM_EXAMPLE = {
     "type": "urn:vimbank:problem:invalid-input",
     "title": "A value of the request is not acceptable",
@@ -432,6 +432,7 @@ class AddOut(Answer):
     revision: int
     duplicate: bool = Field(description="It was there already; `id` is that memory's.")
     segments: int = Field(description="How many segments a long text was cut into, else 0.")
+    superseded: list[str] = Field(description="Ids of the memories that are no longer true because of it.")
 
 
 class ItemError(Answer):

@@ -247,13 +247,15 @@ class MemoryPatch:
 class AddResult:
     """What became of one add: the memory's id, its revision, and whether it was already there.
 
-    ``segments`` counts the indexed segments of a text longer than the encoder's window, else 0.
+    ``segments`` counts the indexed segments of a text longer than the encoder's window, else 0. ``superseded`` are the
+    ids of the memories that are no longer true because of it, sorted (V-10).
     """
 
     id: str
     revision: int
     duplicate: bool = False
     segments: int = 0
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +267,9 @@ class StateChange:
     the store at which somebody decided: neither the memory nor a part of it may have been written since.
     ``superseded_by`` names the memory that is true instead, for ``superseded`` alone; every other state clears it.
     ``successor_revision`` is that memory's own: it must not have been written since.
-    ``valid_to`` of UNSET stays. What comes back to ``active`` ages from that moment on, as if it had been recalled; it
-    is not counted as a recall.
+    ``valid_to`` of UNSET stays; where a superseded memory becomes active, it is again what it was before, and nothing
+    of it counts as ended. An active one of which something has ended becomes active whole. What comes back to
+    ``active`` ages from that moment on, as if it had been recalled; it is not counted as a recall.
     """
 
     id: str

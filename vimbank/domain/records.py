@@ -93,6 +93,7 @@ def added_record(value: AddResult) -> dict[str, Any]:
         "revision": value.revision,
         "duplicate": value.duplicate,
         "segments": value.segments,
+        "superseded": list(value.superseded),
     }
 
 

@@ -22,6 +22,7 @@ from vimbank.domain.models import (
 from vimbank.domain.patching import patched
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
 from vimbank.domain.segmentation import segment
+from vimbank.domain.superseding import keys_of
 from vimbank.errors import FieldError, InvalidInput, ModelError, VimbankError
 from vimbank.ports import Embedded, Encoder, PreparedDraft, PreparedPatch, TokenEncoder
 
@@ -45,6 +46,7 @@ class Limits:
     max_text_chars: int = 2_000_000
     max_metadata_bytes: int = 65_536
     max_batch: int = 1_000
+    conflicts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,11 @@ class Preparer:
                 results.append(error)
                 continue
             segments = [PreparedDraft(part, content_hash(part), tokens, None) for part, tokens in cut.segments]
-            results.append(PreparedDraft(cut.draft, content_hash(cut.draft), cut.tokens, None, segments))
+            results.append(
+                PreparedDraft(
+                    cut.draft, content_hash(cut.draft), cut.tokens, None, segments, claims=self._claims(cut.draft)
+                )
+            )
         return results
 
     def embeddings(self, memories: Sequence[Memory]) -> list[tuple[Memory, Embedded]]:
@@ -117,7 +123,11 @@ class Preparer:
         if isinstance(written, VimbankError):
             raise written
         return replace(
-            prepared, token_count=written.token_count, embedding=written.embedding, segments=written.segments
+            prepared,
+            token_count=written.token_count,
+            embedding=written.embedding,
+            segments=written.segments,
+            claims=written.claims,
         )
 
     # -- checking --
@@ -227,7 +237,12 @@ class Preparer:
         embedding = None if cut.draft.kind == PARENT_KIND else encoded[id(cut.draft)]
         if isinstance(embedding, VimbankError):
             return embedding
-        return PreparedDraft(cut.draft, content_hash(cut.draft), cut.tokens, embedding, segments)
+        return PreparedDraft(
+            cut.draft, content_hash(cut.draft), cut.tokens, embedding, segments, claims=self._claims(cut.draft)
+        )
+
+    def _claims(self, draft: MemoryDraft) -> Sequence[tuple[str, str]]:
+        return keys_of(draft) if self._limits.conflicts else ()
 
 
 def _as_draft(memory: Memory) -> MemoryDraft:

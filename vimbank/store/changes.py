@@ -4,7 +4,7 @@ A flow decides before it writes: when it raises NotFound or Conflict, nothing ha
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -93,7 +93,7 @@ class Rows(Protocol):
     def by_event(self, tenant: str, event_id: str) -> Memory | None: ...
 
     def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
-        """The oldest active memory of this content."""
+        """The oldest active memory of this content, of which nothing has ended: what holds again is told anew."""
         ...
 
     def parts(self, memory: Memory) -> list[Memory]:
@@ -111,8 +111,17 @@ class Rows(Protocol):
         """The memory is found under these (subject, attribute) pairs from now on, and under no other."""
         ...
 
-    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
-        """What has this claim, whatever its state but deleted, by number."""
+    def rivals(self, memory: Memory, subject: str, attribute: str | None, *, limit: int) -> list[Memory]:
+        """What else of this memory's partition and agent has such a claim (None: of any attribute): active, archived
+        or superseded.
+
+        Up to ``limit`` that were said before it or together with it, and as many that were said after it, the nearest
+        in time. What was superseded before it was said is passed over where there is no room.
+        """
+        ...
+
+    def history_of(self, memory: Memory) -> list[Record]:
+        """All records of this memory's id, by revision, without their vectors."""
         ...
 
     def bury(self, memory: Memory) -> None:
@@ -286,7 +295,8 @@ def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: st
         token_count=new.token_count if prepared.token_count is None else prepared.token_count,
     )
     if prepared.claims is not None:
-        new = replace(new, sample=prepared.sample, sample_reasons=prepared.sample_reasons)
+        # What had ended of the old text is not in the new one.
+        new = replace(new, sample=prepared.sample, sample_reasons=prepared.sample_reasons, ended=())
     if new == old and not rebuilt:
         return old
     segments = _segments(rows, old)
@@ -445,22 +455,40 @@ def as_they_stood(
 
     Args:    current: its memories with their vectors, as they are.
              later: its records with ``at`` > instant, by revision.
-    A memory counts from its ``created_at``, also where it was written down later; of an id that was used twice,
-    the first life counts until it was deleted.
+    A memory counts from its ``created_at``, also where it was written down later, and so does what it ended of
+    others; of an id that was used twice, the first life counts until it was deleted.
     """
     standing = {memory.id: (memory, vector) for memory, vector in current}
+    latest = {name: memory for name, (memory, _) in standing.items()}
     by_id: dict[str, list[Record]] = {}
     for record in later:
         if record.entry.event is not Event.ADD:
             by_id.setdefault(record.entry.memory_id, []).append(record)
     for memory_id, records in by_id.items():
         now = standing.pop(memory_id, None)
+        if now is None:
+            latest.update((memory_id, record.before) for record in records if record.before is not None)
         before = _undone(None if now is None else now[0], records)
         if before is not None:
             moved = next((record for record in records if record.moved), None)
             standing[memory_id] = (before, moved.vector if moved else now[1] if now else None)
-    visible = [pair for pair in standing.values() if pair[0].indexed and pair[0].created_at <= instant]
-    return sorted(visible, key=lambda pair: pair[0].number)
+    there = {name: pair for name, pair in standing.items() if pair[0].created_at <= instant}
+    valid = ((_with_endings(memory, latest[name], there, instant), vector) for name, (memory, vector) in there.items())
+    return sorted((pair for pair in valid if pair[0].indexed), key=lambda pair: pair[0].number)
+
+
+def _with_endings(then: Memory, latest: Memory, there: Container[str], instant: datetime) -> Memory:
+    """The memory with what had ended of it by ``instant``, though that was found out later."""
+    if then.ended == latest.ended or (then.number, then.text) != (latest.number, latest.text):
+        return then
+    ended = tuple(each for each in latest.ended if each.from_instant <= instant and each.new_id in there)
+    if then.state is not MemoryState.ACTIVE or not set(ended) > set(then.ended):
+        return then
+    if latest.state is MemoryState.SUPERSEDED and ended == latest.ended:
+        return replace(
+            then, state=latest.state, superseded_by=latest.superseded_by, valid_to=latest.valid_to, ended=ended
+        )
+    return replace(then, ended=ended)
 
 
 def _undone(memory: Memory | None, records: Sequence[Record]) -> Memory | None:

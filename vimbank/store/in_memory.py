@@ -32,17 +32,17 @@ from vimbank.domain.models import (
     Vectors,
 )
 from vimbank.domain.reinforcement import Standing
+from vimbank.domain.superseding import said_at
 from vimbank.errors import ConfigError, Conflict
 from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     IdSource,
     Record,
-    add_draft,
     as_they_stood,
     delete_memories,
-    update_memory,
 )
+from vimbank.store.conflicts import add_memory, change_memory
 from vimbank.store.counts import StoreCounts
 from vimbank.store.folding import Recalled, Touched, fold_recalls
 from vimbank.store.lives import LIFE_STATES, life_row, lives
@@ -93,8 +93,8 @@ class _Rows:
 
     def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
         same = (each for each in self.standing() if each.content_hash == content_hash)
-        wanted = (partition, kind, MemoryState.ACTIVE)
-        return next((each for each in same if (each.partition, each.kind, each.state) == wanted), None)
+        wanted = (partition, kind, MemoryState.ACTIVE, ())
+        return next((each for each in same if (each.partition, each.kind, each.state, each.ended) == wanted), None)
 
     def parts(self, memory: Memory) -> list[Memory]:
         wanted = (memory.partition, memory.id)
@@ -124,13 +124,25 @@ class _Rows:
     def put_claims(self, memory: Memory, claims: Sequence[tuple[str, str]]) -> None:
         self.claims[memory.number] = frozenset(claims)
 
-    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
-        wanted = (subject, attribute)
-        return [
+    def rivals(self, memory: Memory, subject: str, attribute: str | None, *, limit: int) -> list[Memory]:
+        said = said_at(memory)
+        others = [
             each
             for each in self.standing()
-            if each.partition == partition and wanted in self.claims.get(each.number, ())
+            if (each.partition, each.agent_id) == (memory.partition, memory.agent_id)
+            and each.number != memory.number
+            and each.state is not MemoryState.SUPPRESSED
+            and any(subject == key[0] and attribute in (None, key[1]) for key in self.claims.get(each.number, ()))
         ]
+        before = [each for each in others if said_at(each) <= said]
+        before.sort(key=lambda each: (_ended_by(each, said), said - said_at(each), -each.number))
+        after = [each for each in others if said_at(each) > said]
+        after.sort(key=lambda each: (said_at(each), each.number))
+        return before[:limit] + after[:limit]
+
+    def history_of(self, memory: Memory) -> list[Record]:
+        wanted = (memory.tenant, memory.id)
+        return [each for each in self.records if (each.partition.tenant, each.entry.memory_id) == wanted]
 
     def bury(self, memory: Memory) -> None:
         self.rewrite(memory, None)
@@ -196,14 +208,14 @@ class InMemoryStore:
 
     def _add(self, draft: PreparedDraft, actor: str, now: datetime) -> AddResult | Exception:
         try:
-            return add_draft(self._rows, draft, actor=actor, now=now)
+            return add_memory(self._rows, draft, actor=actor, now=now)
         except Conflict as conflict:
             return conflict
 
     def update(self, patch: PreparedPatch, *, tenant: str, actor: str, now: datetime) -> Memory:
         """See ``MemoryStore.update``."""
         with self._lock:
-            return update_memory(self._rows, patch, tenant=tenant, actor=actor, now=now)
+            return change_memory(self._rows, patch, tenant=tenant, actor=actor, now=now)
 
     def delete(self, tenant: str, ids: Sequence[str], *, actor: str, now: datetime) -> list[str]:
         """See ``MemoryStore.delete``."""
@@ -475,6 +487,12 @@ class InMemoryStore:
 def _standing(memory: Memory) -> Standing:
     trace = Trace(memory.strength, memory.stability_days, memory.difficulty)
     return Standing(trace, memory.recall_count, memory.last_recalled_at)
+
+
+def _ended_by(memory: Memory, instant: datetime) -> bool:
+    """Whether it was superseded by then."""
+    superseded = memory.state is MemoryState.SUPERSEDED
+    return superseded and memory.valid_to is not None and memory.valid_to <= instant
 
 
 def _same_words(one: Memory, other: Memory) -> bool:

@@ -32,12 +32,11 @@ from vimbank.store import reencoding
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     IdSource,
-    add_draft,
     as_they_stood,
     delete_memories,
-    update_memory,
 )
 from vimbank.store.compaction import compact, compacted_in
+from vimbank.store.conflicts import add_memory, change_memory
 from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import cursor_of, disk_bytes, integrity, open_engine, streaming, translated
@@ -119,7 +118,7 @@ class SqlStore:
             results: list[AddResult | Exception] = []
             for draft in drafts:
                 try:
-                    results.append(add_draft(rows, draft, actor=actor, now=now))
+                    results.append(add_memory(rows, draft, actor=actor, now=now))
                 except Conflict as conflict:
                     results.append(conflict)
             return results
@@ -131,7 +130,7 @@ class SqlStore:
 
         def write(rows: SqlRows) -> Memory:
             self._check_encoder(rows.counters.encoder)
-            return update_memory(rows, patch, tenant=tenant, actor=actor, now=now)
+            return change_memory(rows, patch, tenant=tenant, actor=actor, now=now)
 
         return self._commits.run(write)
 

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, Final
 
 from sqlalchemy import ClauseElement
 
 from vimbank.domain.models import Memory, Partition, RecallEntry, Signal, Unset, Vector
+from vimbank.domain.superseding import said_at
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.ports import Embedded
 from vimbank.store.changes import IdSource, Record
@@ -18,16 +20,19 @@ from vimbank.store.rows import (
     load_vector,
     memory_from_row,
     memory_row,
+    record_from_row,
     record_row,
     standing_from_row,
     standing_row,
     state_row,
 )
 from vimbank.store.statements import Statement, Statements
+from vimbank.store.tables import history
 
 __all__ = ["Counters", "SqlRows"]
 
 _IDS_AT_A_TIME: Final = 512
+_NO_ENCODER: Final = -1  # so that no vector is read
 
 
 @dataclass(slots=True)
@@ -94,7 +99,9 @@ class SqlRows:
     def twin(self, partition: Partition, kind: str, content_hash: str) -> Memory | None:
         rows = self._statements.twins.run(self._cursor, content_hash=content_hash).fetchall()
         same = (
-            memory for row in rows if (memory := memory_from_row(row)).partition == partition and memory.kind == kind
+            memory
+            for row in rows
+            if (memory := memory_from_row(row)).partition == partition and memory.kind == kind and not memory.ended
         )
         return min(same, key=lambda memory: memory.number, default=None)
 
@@ -129,16 +136,26 @@ class SqlRows:
         for subject, attribute in claims:
             self._statements.insert_claim.run(self._cursor, subject=subject, attribute=attribute, **place)
 
-    def claimants(self, partition: Partition, subject: str, attribute: str) -> list[Memory]:
-        cursor = self._statements.claimants.run(
-            self._cursor,
-            tenant=partition.tenant,
-            user_id=partition.user_id,
-            bank=partition.bank,
-            subject=subject,
-            attribute=attribute,
-        )
-        return [memory_from_row(row) for row in cursor.fetchall()]
+    def rivals(self, memory: Memory, subject: str, attribute: str | None, *, limit: int) -> list[Memory]:
+        values = {
+            "tenant": memory.tenant,
+            "user_id": memory.user_id,
+            "bank": memory.bank,
+            "agent_id": memory.agent_id,
+            "own_number": memory.number,
+            "said_at": to_micros(said_at(memory)),
+            "subject": subject,
+            "limit": limit,
+        }
+        if attribute is not None:
+            values["attribute"] = attribute
+        statements = self._statements.rivals_of_any if attribute is None else self._statements.rivals
+        return [memory_from_row(row) for each in statements for row in each.run(self._cursor, **values).fetchall()]
+
+    def history_of(self, memory: Memory) -> list[Record]:
+        rows = self._statements.history_of.run(self._cursor, tenant=memory.tenant, memory_id=memory.id).fetchall()
+        names = [column.name for column in history.c]
+        return [record_from_row(SimpleNamespace(**dict(zip(names, row, strict=True))), _NO_ENCODER) for row in rows]
 
     def bury(self, memory: Memory) -> None:
         self.rewrite(memory, None)

@@ -7,7 +7,7 @@ one row by its key. These run for every add and every search.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from sqlalchemy import ClauseElement, Dialect, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ClauseElement, Dialect, bindparam, case, delete, exists, func, insert, or_, select, text, update
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -56,6 +56,23 @@ def _memory(*conditions: Any) -> Select[Any]:
 
 def _given(name: str) -> Any:
     return bindparam(name, required=True)
+
+
+def _rivals(*names: str) -> Sequence[Select[Any]]:
+    """Those before a memory or together with it, and those after it (``changes.Rows.rivals``)."""
+    claimed = (claims.c[name] == _given(name) for name in ("tenant", "user_id", "bank", *names))
+    said, instant = func.coalesce(memories.c.valid_from, memories.c.event_at, memories.c.created_at), _given("said_at")
+    others = _memory(
+        memories.c.number.in_(select(claims.c.number).where(*claimed)),
+        memories.c.number != _given("own_number"),
+        memories.c.agent_id.is_not_distinct_from(_given("agent_id")),
+        or_(*(memories.c.state == state for state in ("active", "archived", "superseded"))),
+    ).limit(_given("limit"))
+    ended = case(((memories.c.state == "superseded") & (memories.c.valid_to <= instant), 1), else_=0)
+    return (
+        others.where(said <= instant).order_by(ended, said.desc(), memories.c.number.desc()),
+        others.where(said > instant).order_by(said, memories.c.number),
+    )
 
 
 class Statements:
@@ -109,19 +126,19 @@ class Statements:
         self.delete_embeddings = compiled(delete(embeddings).where(embeddings.c.number == _given("number")))
         self.insert_claim = compiled(insert(claims).values({c: _given(c.name) for c in claims.c}))
         self.delete_claims = compiled(delete(claims).where(claims.c.number == _given("number")))
-        claimed = (claims.c[name] == _given(name) for name in ("tenant", "user_id", "bank", "subject", "attribute"))
-        self.claimants = compiled(
-            select(*MEMORY_COLUMNS)
-            .select_from(claims.join(memories, claims.c.number == memories.c.number))
-            .where(*claimed, LIVE)
-            .order_by(memories.c.number)
-        )
+        self.rivals = tuple(compiled(each) for each in _rivals("subject", "attribute"))
+        self.rivals_of_any = tuple(compiled(each) for each in _rivals("subject"))
         self.vector = compiled(
             select(embeddings.c.vector).where(
                 embeddings.c.number == _given("number"), embeddings.c.encoder == _given("encoder")
             )
         )
         self.insert_record = compiled(insert(history).values({c: _given(c.name) for c in history.c}))
+        self.history_of = compiled(
+            select(history)
+            .where(history.c.tenant == _given("tenant"), history.c.memory_id == _given("memory_id"))
+            .order_by(history.c.revision)
+        )
         self.insert_recall = compiled(insert(recalls).values({c: _given(c.name) for c in recalls.c}))
         self.read_recalls = compiled(
             select(recalls).where(recalls.c.number > _given("after")).order_by(recalls.c.number).limit(_given("limit"))

@@ -8,6 +8,7 @@ from typing import Final
 from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult, Unset
 from vimbank.errors import Conflict, InvalidInput, NotFound
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, delete_memories, differences
+from vimbank.store.conflicts import valid_to_before
 
 __all__ = ["REFUSALS", "change_state", "change_states"]
 
@@ -46,8 +47,7 @@ def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, no
         raise Conflict(f"memory {old.id!r} is at revision {old.revision}, not {change.expected_revision}")
     if _stands(old, change):
         return StateResult(old.id, old.revision, 0)
-    sources = [each for each in _SOURCES[change.to] if not change.sources or each in change.sources]
-    if old.state not in sources:
+    if old.state not in _sources(old, change):
         raise Conflict(f"memory {old.id!r} is {old.state.value}")
     _check_successor(rows, old, change)
     unit = [old, *_parts(rows, old)]
@@ -59,9 +59,22 @@ def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, no
     return StateResult(old.id, moved[0].revision, len(moved))
 
 
+def _sources(memory: Memory, change: StateChange) -> Sequence[MemoryState]:
+    allowed = [each for each in _SOURCES[change.to] if not change.sources or each in change.sources]
+    return [*allowed, MemoryState.ACTIVE] if _takes_back(memory, change) else allowed
+
+
+def _takes_back(memory: Memory, change: StateChange) -> bool:
+    """Whether nothing of an active memory is to count as ended any more: a part of a supersession, undone."""
+    asked = not change.sources or MemoryState.SUPERSEDED in change.sources
+    return asked and bool(memory.ended) and memory.state is change.to is MemoryState.ACTIVE
+
+
 def _stands(memory: Memory, change: StateChange) -> bool:
     """Whether the memory is what the change would make of it."""
     named = (change.superseded_by, _valid_to(memory, change))
+    if _takes_back(memory, change):
+        return False
     return memory.state is change.to and (memory.superseded_by, memory.valid_to) == named
 
 
@@ -95,15 +108,20 @@ def _parts(rows: Rows, memory: Memory) -> Iterator[Memory]:
 
 def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetime) -> Memory:
     # The content hash stays: it stands for what the author said, and a repeated add has to find it.
-    recalled_at = old.last_recalled_at
+    recalled_at, valid_to, ended = old.last_recalled_at, _valid_to(old, change), old.ended
     if change.to is MemoryState.ACTIVE:
         # Its clock starts again, or the next run would send it back to where it came from.
         recalled_at = now if recalled_at is None else max(now, recalled_at)
+        if old.state in (MemoryState.SUPERSEDED, MemoryState.ACTIVE):
+            ended = ()
+        if old.state is MemoryState.SUPERSEDED and isinstance(change.valid_to, Unset):
+            valid_to = valid_to_before(rows, old)  # or no search would find it
     new = replace(
         old,
         state=change.to,
         superseded_by=change.superseded_by,
-        valid_to=_valid_to(old, change),
+        valid_to=valid_to,
+        ended=ended,
         last_recalled_at=recalled_at,
         updated_at=now,
         revision=rows.take_revision(),

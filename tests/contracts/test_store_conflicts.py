@@ -1,0 +1,338 @@
+"""What a write does to the memories that it contradicts (V-9, V-10, D9), over every store."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contracts.backends import EVERY, Store, new_url, opened
+from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, live_ids, patch, prepared
+from vimbank.domain.endings import Ended, Reason
+from vimbank.domain.models import AddResult, Event, Memory, MemoryState, StateChange
+from vimbank.domain.superseding import keys_of
+from vimbank.ports import PreparedDraft, PreparedPatch
+from vimbank.store.sql import SqlStore
+
+ACTIVE, SUPERSEDED = MemoryState.ACTIVE, MemoryState.SUPERSEDED
+
+
+@pytest.fixture(params=EVERY)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with opened(request.param, tmp_path) as store:
+        yield store
+
+
+def claiming(text: str, **fields: Any) -> PreparedDraft:
+    """A draft of alice's with what it claims."""
+    made = prepared(text, **fields)
+    return replace(made, claims=keys_of(made.draft))
+
+
+def say(store: Store, text: str, *, now: datetime, **fields: Any) -> AddResult:
+    [result] = add(store, claiming(text, **fields), now=now)
+    return result
+
+
+def rewording(memory_id: str, text: str) -> PreparedPatch:
+    return replace(patch(memory_id, text=text), claims=claiming(text).claims)
+
+
+def one(store: Store, memory_id: str) -> Memory:
+    [memory] = store.get("t", [memory_id])
+    return memory
+
+
+def restore(store: Store, memory_id: str, *, now: datetime) -> Memory:
+    change = StateChange(id=memory_id, to=ACTIVE, sources=(MemoryState.ARCHIVED, SUPERSEDED))
+    [result] = store.change_states([change], tenant="t", actor="alice", now=now)
+    assert not isinstance(result, Exception), result
+    return one(store, memory_id)
+
+
+def lives_in(place: str, new_id: str, at: datetime) -> Ended:
+    return Ended("@user", "residence", place, new_id, at, Reason.CHANGED)
+
+
+def test_the_newer_fact_supersedes_the_older(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    assert oslo.superseded == ()
+    rome = say(store, "I live in Rome.", now=MAR)
+    assert rome.superseded == (oslo.id,)
+    old, new = one(store, oslo.id), one(store, rome.id)
+    assert (old.state, old.superseded_by, old.valid_to) == (SUPERSEDED, rome.id, MAR)
+    assert old.ended == (lives_in("oslo", rome.id, MAR),)
+    assert (old.text, old.created_at, old.updated_at) == ("I live in Oslo.", JAN, MAR)
+    assert (new.state, new.ended, new.revision) == (ACTIVE, (), rome.revision)
+    assert live_ids(store) == [rome.id]
+    # One revision each: Oslo, Rome, and Oslo's end; the feed tells of the last two.
+    assert [change.id for change in store.changes(1, limit=10)] == [rome.id, oslo.id]
+    last = store.history("t", oslo.id)[-1]
+    assert (last.event, last.actor, last.at, last.old_text, last.new_text) == (
+        Event.STATE,
+        "conflicts",
+        MAR,
+        None,
+        None,
+    )
+    assert last.changes["state"] == ("active", "superseded")
+    assert last.changes["superseded_by"] == (None, rome.id)
+
+
+def test_what_says_more_stays_and_names_what_has_ended(store: Store) -> None:
+    both = say(store, "I live in Oslo. My phone number is 555-0100.", now=JAN)
+    rome = say(store, "I live in Rome.", now=FEB)
+    assert rome.superseded == ()
+    old = one(store, both.id)
+    assert (old.state, old.superseded_by, old.valid_to) == (ACTIVE, None, None)
+    assert old.ended == (lives_in("oslo", rome.id, FEB),)
+    assert sorted(live_ids(store)) == sorted([both.id, rome.id])
+    phone = say(store, "My phone number is 555-0199.", now=MAR)
+    assert phone.superseded == (both.id,)
+    old = one(store, both.id)
+    assert (old.state, old.superseded_by, old.valid_to) == (SUPERSEDED, phone.id, MAR)
+    assert [each.new_id for each in old.ended] == [rome.id, phone.id]
+
+
+def test_words_that_no_rule_reads_keep_a_memory(store: Store) -> None:
+    old = say(store, "I live in Oslo. Such a splendid summer by the fjord, wasn't it!", now=JAN)
+    rome = say(store, "I live in Rome.", now=FEB)
+    assert one(store, old.id).state is ACTIVE
+    assert one(store, old.id).ended == (lives_in("oslo", rome.id, FEB),)
+
+
+def test_what_arrives_late_is_superseded_at_once(store: Store) -> None:
+    rome = say(store, "I live in Rome.", now=MAR)
+    oslo = say(store, "I live in Oslo.", now=APR, event_at=JAN)
+    assert oslo.superseded == ()
+    old = one(store, oslo.id)
+    assert (old.state, old.superseded_by, old.valid_to, old.revision) == (SUPERSEDED, rome.id, MAR, oslo.revision)
+    assert one(store, rome.id).state is ACTIVE
+    assert live_ids(store) == [rome.id]
+
+
+def test_what_arrives_between_ends_the_older_earlier(store: Store) -> None:
+    """The chain of validity has no gap and no overlap: Oslo until February, Bonn until March, Rome since."""
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    rome = say(store, "I live in Rome.", now=MAR)
+    bonn = say(store, "I live in Bonn.", now=APR, event_at=FEB)
+    assert bonn.superseded == (oslo.id,)
+    first, second = one(store, oslo.id), one(store, bonn.id)
+    assert (first.state, first.superseded_by, first.valid_to) == (SUPERSEDED, bonn.id, FEB)
+    assert (second.state, second.superseded_by, second.valid_to) == (SUPERSEDED, rome.id, MAR)
+    assert first.ended == (lives_in("oslo", bonn.id, FEB),)
+    assert live_ids(store) == [rome.id]
+
+
+def test_of_equal_times_neither_is_newer(store: Store) -> None:
+    oslo, rome = add(store, claiming("I live in Oslo."), claiming("I live in Rome."), now=JAN)
+    assert (oslo.superseded, rome.superseded) == ((), ())
+    assert live_ids(store) == [oslo.id, rome.id]
+
+
+def test_of_equal_events_what_was_written_later_wins(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=FEB, event_at=JAN)
+    rome = say(store, "I live in Rome.", now=MAR, event_at=JAN)
+    assert rome.superseded == (oslo.id,)
+    assert one(store, oslo.id).valid_to == JAN
+
+
+def test_the_same_again_and_other_things_end_nothing(store: Store) -> None:
+    first = say(store, "I live in Oslo.", now=JAN)
+    for text in ("I live in Oslo, Norway.", "I like Rome.", "My sister lives in Rome.", "I lived in Rome."):
+        assert say(store, text, now=MAR).superseded == ()
+    assert one(store, first.id).state is ACTIVE
+
+
+def test_no_longer_ends_without_a_new_value(store: Store) -> None:
+    tea = say(store, "I like tea.", now=JAN)
+    cake = say(store, "I like cake.", now=JAN)
+    no_tea = say(store, "I no longer like tea.", now=FEB)
+    assert no_tea.superseded == (tea.id,)
+    assert one(store, tea.id).ended[0].reason is Reason.ENDED
+    assert one(store, cake.id).state is ACTIVE
+    again = say(store, "I like tea.", now=MAR)
+    assert again.superseded == (no_tea.id,)
+    assert one(store, no_tea.id).ended[0].reason is Reason.RESUMED
+
+
+@pytest.mark.parametrize("other", [{"agent_id": "b"}, {"agent_id": None}, {"user_id": "bob"}, {"bank": "knowledge"}])
+def test_no_decision_crosses_an_agent_a_user_or_a_bank(store: Store, other: dict[str, Any]) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN, agent_id="a")
+    rome = say(store, "I live in Rome.", now=FEB, **{"agent_id": "a"} | other)
+    assert (rome.superseded, one(store, oslo.id).state) == ((), ACTIVE)
+    bonn = say(store, "I live in Bonn.", now=MAR, agent_id="a")
+    assert bonn.superseded == (oslo.id,)
+    assert one(store, rome.id).state is ACTIVE
+
+
+def test_another_tenant_is_another_world(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN, tenant="other")
+    assert say(store, "I live in Rome.", now=FEB).superseded == ()
+    assert store.get("other", [oslo.id])[0].state is ACTIVE
+
+
+def test_restore_undoes_it_and_nothing_does_it_again(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN, valid_to=APR)
+    say(store, "I live in Rome.", now=FEB)
+    assert one(store, oslo.id).valid_to == FEB
+    back = restore(store, oslo.id, now=MAR)
+    assert (back.state, back.superseded_by, back.valid_to, back.ended) == (ACTIVE, None, APR, ())
+    say(store, "I live in Rome, near the river.", now=MAR)
+    assert one(store, oslo.id).state is SUPERSEDED  # a third memory says so too, and is new
+
+
+def test_restore_makes_whole_what_had_ended_in_part(store: Store) -> None:
+    both = say(store, "I live in Oslo. My phone number is 555-0100.", now=JAN)
+    say(store, "I live in Rome.", now=FEB)
+    assert one(store, both.id).ended
+    back = restore(store, both.id, now=MAR)
+    assert (back.state, back.ended) == (ACTIVE, ())
+    before = store.state().revision
+    restore(store, both.id, now=MAR)
+    assert store.state().revision == before
+
+
+def test_deleting_the_newer_brings_nothing_back_by_itself(store: Store) -> None:
+    """A newer memory goes for many reasons, also because it faded: the older one is no truer for that."""
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    rome = say(store, "I live in Rome.", now=FEB)
+    assert store.delete("t", [rome.id], actor="alice", now=MAR) == [rome.id]
+    assert one(store, oslo.id).state is SUPERSEDED
+    assert restore(store, oslo.id, now=MAR).state is ACTIVE
+    assert live_ids(store) == [oslo.id]
+
+
+def test_a_new_text_decides_anew_and_undoes_nothing(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    diet = say(store, "I am vegetarian.", now=JAN)
+    name = say(store, "I live in Rome.", now=FEB).id
+    updated = store.update(rewording(name, "I live in Bonn."), tenant="t", actor="alice", now=MAR)
+    assert (updated.state, updated.text) == (ACTIVE, "I live in Bonn.")
+    assert one(store, oslo.id).superseded_by == name
+    bern = say(store, "I live in Bern.", now=APR)
+    assert bern.superseded == (name,)
+    assert one(store, name).ended == (lives_in("bonn", bern.id, APR),)
+    assert one(store, diet.id).state is ACTIVE
+
+
+def test_a_new_text_is_superseded_by_what_is_newer(store: Store) -> None:
+    name = say(store, "I like tea.", now=JAN).id
+    rome = say(store, "I live in Rome.", now=FEB)
+    updated = store.update(rewording(name, "I live in Oslo."), tenant="t", actor="alice", now=MAR)
+    assert (updated.state, updated.superseded_by) == (SUPERSEDED, rome.id)
+    assert updated == one(store, name)
+
+
+def test_a_new_text_forgets_what_had_ended_of_the_old_one(store: Store) -> None:
+    both = say(store, "I live in Oslo. My phone number is 555-0100.", now=JAN)
+    say(store, "I live in Rome.", now=FEB)
+    updated = store.update(rewording(both.id, "My phone number is 555-0100."), tenant="t", actor="alice", now=MAR)
+    assert (updated.state, updated.ended) == (ACTIVE, ())
+
+
+def test_what_is_pinned_stays_in_sight(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN, pinned=True)
+    rome = say(store, "I live in Rome.", now=FEB)
+    assert rome.superseded == ()
+    old = one(store, oslo.id)
+    assert (old.state, old.valid_to, old.ended) == (ACTIVE, None, (lives_in("oslo", rome.id, FEB),))
+
+
+@pytest.mark.parametrize("state", [MemoryState.ARCHIVED, MemoryState.SUPPRESSED])
+def test_what_is_out_of_sight_is_left_alone(store: Store, state: MemoryState) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    store.change_states([StateChange(id=oslo.id, to=state)], tenant="t", actor="alice", now=JAN)
+    before = one(store, oslo.id)
+    assert say(store, "I live in Rome.", now=FEB).superseded == ()
+    assert one(store, oslo.id) == before
+
+
+def test_what_is_archived_still_ends_what_is_older(store: Store) -> None:
+    rome = say(store, "I live in Rome.", now=MAR)
+    store.change_states([StateChange(id=rome.id, to=MemoryState.ARCHIVED)], tenant="t", actor="alice", now=MAR)
+    oslo = say(store, "I live in Oslo.", now=APR, event_at=JAN)
+    assert one(store, oslo.id).superseded_by == rome.id
+
+
+def test_what_is_suppressed_ends_nothing(store: Store) -> None:
+    rome = say(store, "I live in Rome.", now=MAR)
+    store.change_states([StateChange(id=rome.id, to=MemoryState.SUPPRESSED)], tenant="t", actor="alice", now=MAR)
+    oslo = say(store, "I live in Oslo.", now=APR, event_at=JAN)
+    assert one(store, oslo.id).state is ACTIVE
+
+
+def test_what_begins_in_the_future_ends_nothing_yet(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    rome = say(store, "I live in Rome.", now=FEB, valid_from=APR)
+    assert rome.superseded == ()
+    assert one(store, oslo.id).state is ACTIVE
+
+
+def test_it_is_never_valid_longer_than_it_said(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN, valid_to=FEB)
+    say(store, "I live in Rome.", now=MAR)
+    old = one(store, oslo.id)
+    assert (old.state, old.valid_to) == (SUPERSEDED, FEB)
+
+
+def test_what_has_ended_can_be_said_again(store: Store) -> None:
+    """An exact duplicate folds into what still holds, never into what has ended."""
+    said = "I live in Oslo. Such a splendid summer by the fjord, wasn't it!"
+    first = say(store, said, now=JAN)
+    assert say(store, said, now=JAN).duplicate
+    rome = say(store, "I live in Rome.", now=FEB)
+    again = say(store, said, now=MAR)
+    assert (again.duplicate, again.superseded) == (False, (rome.id,))
+    assert say(store, said, now=MAR) == AddResult(again.id, again.revision, duplicate=True)
+    assert one(store, first.id).ended == (lives_in("oslo", rome.id, FEB),)
+
+
+def test_the_past_is_told_as_it_was(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    rome = say(store, "I live in Rome.", now=MAR)
+    [(before, _)] = store.as_of(ALICE, FEB)
+    assert (before.id, before.state, before.valid_to, before.ended) == (oslo.id, ACTIVE, None, ())
+    assert [memory.id for memory, _ in store.as_of(ALICE, APR)] == [rome.id]
+
+
+def test_a_past_that_was_written_down_later_is_told_as_it_was(store: Store) -> None:
+    """Loaded in April, said in January and in March: in February it was Oslo, from March on Rome."""
+    oslo = say(store, "I live in Oslo.", now=APR, created_at=JAN)
+    more = say(store, "I live in Oslo. My phone number is 555-0100.", now=APR, created_at=JAN)
+    rome = say(store, "I live in Rome.", now=APR, created_at=MAR)
+    [(first, _), (second, _)] = store.as_of(ALICE, FEB)
+    assert ((first.id, first.valid_to), (second.id, second.ended)) == ((oslo.id, None), (more.id, ()))
+    [(second, _), (third, _)] = store.as_of(ALICE, MAR + timedelta(days=1))
+    assert (second.id, third.id) == (more.id, rome.id)
+    assert second.ended == (lives_in("oslo", rome.id, MAR),)
+
+
+@pytest.mark.services
+def test_two_writers_leave_one_current_fact(tmp_path: Path) -> None:
+    """Two threads, each with a store of its own on one PostgreSQL: whoever comes second sees the first."""
+    url = new_url("postgresql", tmp_path)
+    barrier = threading.Barrier(2)
+
+    def write(places: Sequence[str], start: int) -> None:
+        store = SqlStore.open(url)
+        try:
+            barrier.wait()
+            for step, place in enumerate(places):
+                say(store, f"I live in {place}.", now=APR, created_at=JAN + timedelta(minutes=2 * step + start))
+        finally:
+            store.close()
+
+    cities = (["Oslo", "Rome", "Bonn", "Bern"] * 5, ["Lima", "Cairo", "Delhi", "Kyoto"] * 5)
+    with ThreadPoolExecutor(2) as writers:
+        list(writers.map(write, cities, (0, 1)))
+    store = SqlStore.open(url)
+    try:
+        [current] = live_ids(store)
+        assert one(store, current).text == "I live in Kyoto."
+    finally:
+        store.close()

@@ -1,0 +1,108 @@
+"""Which memories take part in conflicts, and what becomes of one of which something has ended (V-9, V-10). Pure.
+
+``domain.conflicts`` decides what contradicts what; this says what a store does about it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from vimbank.domain.conflicts import Claim, claim_keys, claims_of, is_single_valued
+from vimbank.domain.endings import Ended, Reason
+from vimbank.domain.models import PARENT_KIND, RUN_KIND, SEGMENT_KIND, Memory, MemoryDraft, MemoryState
+from vimbank.domain.statements import OTHERS, Reading, read_memory
+from vimbank.domain.summaries import DERIVED_KINDS
+
+__all__ = ["after_endings", "keys_of", "lookups", "merged", "own_claims", "said_at", "takes_part"]
+
+_OUTSIDE: Final = frozenset({PARENT_KIND, SEGMENT_KIND, RUN_KIND}) | DERIVED_KINDS
+
+
+def takes_part(memory: Memory | MemoryDraft) -> bool:
+    """Whether a memory supersedes, and is superseded, by what it says: not a document, a summary or a portrait, nor
+    what is a part of something (a segment, a step of a task run), since it stands and falls with that."""
+    return memory.kind not in _OUTSIDE and memory.source.parent_id is None
+
+
+def keys_of(memory: Memory | MemoryDraft) -> tuple[tuple[str, str], ...]:
+    """The (subject, attribute) pairs by which a store finds the memory's claims; () where it takes no part."""
+    return claim_keys(read_memory(memory)) if takes_part(memory) else ()
+
+
+def said_at(memory: Memory) -> datetime:
+    """When what a memory says was said or became valid: what decides which of two is newer (``Claim.at``)."""
+    return memory.valid_from or memory.event_at or memory.created_at
+
+
+def own_claims(memory: Memory) -> list[Claim]:
+    """``claims_of``, of a memory that takes part."""
+    return claims_of(memory) if takes_part(memory) else []
+
+
+def lookups(claims: Iterable[Claim]) -> list[tuple[str, str | None]]:
+    """The keys of all memories that these claims can end, or be ended by; an attribute of None: any of the subject."""
+    found: dict[tuple[str, str | None], None] = {}
+    for claim in claims:
+        if not claim.statement.current:
+            continue
+        for subject, attribute in claim_keys(Reading((claim.statement,), 0)):
+            if attribute == OTHERS:
+                found[subject, None] = None
+                continue
+            found[subject, attribute] = None
+            if is_single_valued(attribute):
+                found[subject, OTHERS] = None
+    return [key for key in found if key[1] is None or (key[0], None) not in found]
+
+
+def merged(recorded: Iterable[Ended], found: Iterable[Ended]) -> tuple[Ended, ...]:
+    """What has ended by all that is known: of two endings of one statement the earlier, as validity has no gaps.
+
+    At the same instant ``found`` is right, which knows what was written first. What one memory ended is told by
+    ``found`` alone, should it have been dated anew.
+    """
+    found = list(found)
+    dated = {(_told(each), each.new_id) for each in found}
+    by_statement: dict[tuple[str, str, str | None, bool], Ended] = {}
+    for each in (*(old for old in recorded if (_told(old), old.new_id) not in dated), *found):
+        standing = by_statement.get(_told(each))
+        if standing is None or each.from_instant <= standing.from_instant:
+            by_statement[_told(each)] = each
+    return tuple(sorted(by_statement.values(), key=_order))
+
+
+def after_endings(memory: Memory, ended: Sequence[Ended], claims: Sequence[Claim]) -> Memory:
+    """The memory once this has ended of it.
+
+    All that it says: it is superseded by what ended the last of it, and valid until then, never longer than it said
+    itself. Less than that, or it is pinned: it stays what it is and names what has ended. What is archived or
+    suppressed is left alone until it comes back, and nothing here makes a superseded memory current again.
+
+    Args:    ended: all that has, as ``merged`` gives it, not empty.  claims: of this memory.
+             memory: ``valid_to`` as it was before it was superseded.
+    """
+    if memory.state not in (MemoryState.ACTIVE, MemoryState.SUPERSEDED):
+        return memory
+    stale = {_told(each) for each in ended}
+    whole = bool(claims) and all(claim.complete and _stated(claim) in stale for claim in claims)
+    if whole and (not memory.pinned or memory.state is MemoryState.SUPERSEDED):
+        last = ended[-1]
+        valid_to = last.from_instant if memory.valid_to is None else min(memory.valid_to, last.from_instant)
+        return replace(
+            memory, state=MemoryState.SUPERSEDED, superseded_by=last.new_id, valid_to=valid_to, ended=tuple(ended)
+        )
+    return memory if memory.state is MemoryState.SUPERSEDED else replace(memory, ended=tuple(ended))
+
+
+def _told(ended: Ended) -> tuple[str, str, str | None, bool]:
+    return ended.subject, ended.attribute, ended.value, ended.reason is not Reason.RESUMED
+
+
+def _stated(claim: Claim) -> tuple[str, str, str | None, bool]:
+    statement = claim.statement
+    return statement.subject, statement.attribute, statement.value, statement.positive
+
+
+def _order(ended: Ended) -> tuple[datetime, str, str, str, str]:
+    return ended.from_instant, ended.new_id, ended.subject, ended.attribute, ended.value or ""
