@@ -38,8 +38,8 @@ def test_an_added_memory_is_found_by_the_next_search_and_read_back(client: TestC
     )
     assert answer.status_code == 201
     body = answer.json()
-    assert set(body) == {"id", "revision", "duplicate", "segments"}
-    assert (body["duplicate"], body["segments"]) == (False, 0)
+    assert set(body) == {"id", "revision", "duplicate", "segments", "superseded"}
+    assert (body["duplicate"], body["segments"], body["superseded"]) == (False, 0, [])
     memory = client.get(f"/v1/memories/{body['id']}").json()
     assert memory["event_at"] == "2026-01-31T09:30:00Z"
     assert (memory["title"], memory["speaker"], memory["importance"]) == ("health", "Anna", 1.0)
