@@ -149,6 +149,9 @@ class JobSettings(_Room):
     consolidate_every_s: float | None = Field(
         None, gt=0, description="How often near-duplicates are folded, seconds; unset: when asked."
     )
+    assess_every_s: float | None = Field(
+        None, gt=0, description="How often what is stored is judged positive or negative, seconds; unset: when asked."
+    )
 
 
 class LlmSettings(_Room):

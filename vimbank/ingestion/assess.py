@@ -108,7 +108,7 @@ class Assessor:
         vector = None if prepared.embedding is None else prepared.embedding.vector
         kind = dialog_kind(memory.kind, memory.metadata)
         if kind is not None:
-            found = self._judge(Said(kind, text, memory.metadata, vector), self.history(memory))
+            found = self._judge(Said(kind, text, memory.metadata, vector), self._place(memory)[0])
         else:
             found = assess_knowledge(text)
         segments = [_with(part, found) if kind is not None else _as_knowledge(part) for part in prepared.segments]
@@ -116,20 +116,19 @@ class Assessor:
             return replace(prepared, segments=segments, sample=None, sample_reasons=())
         return replace(prepared, sample=found.sample, sample_reasons=found.reasons)
 
-    def stored(self, memory: Memory, vector: Vector | None = None) -> Judged:
+    def stored(self, memory: Memory) -> Judged:
         """A memory of the store, judged. Of a segment of a dialog give the document that it is a part of."""
         kind = dialog_kind(memory.kind, memory.metadata)
         if kind is None:
             found = assess_knowledge(memory.text)
         else:
-            found = self._judge(Said(kind, memory.text, memory.metadata, vector), self.history(memory))
+            history, vector = self._place(memory)
+            found = self._judge(Said(kind, memory.text, memory.metadata, vector), history)
         return Judged(memory, found.sample, found.reasons)
 
-    def history(self, memory: Memory) -> list[tuple[str, Vector | None]]:
+    def history(self, memory: Memory) -> list[str]:
         """What was said before a memory of a dialog in its session, oldest first."""
-        if memory.session_id is None or memory.source.position is None:
-            return []
-        return self._before(memory.partition, memory.session_id, memory.source.position)
+        return [text for text, _ in self._place(memory)[0]]
 
     # -- inside --
 
@@ -152,6 +151,18 @@ class Assessor:
             found = self._judge(Said(kind, draft.text, draft.metadata, vector, parts[place]), history)
             yield place, _with_segments(each, found)
             history.append((draft.text, vector))
+
+    def _place(self, memory: Memory) -> tuple[list[tuple[str, Vector | None]], Vector | None]:
+        """What was said before a stored memory of a dialog, and its own vector."""
+        position = memory.source.position
+        if memory.session_id is None or position is None:
+            return [], None
+        tail = self._store.session_tail(
+            memory.partition, memory.session_id, before=position + 1, limit=HISTORY_ROUNDS + 1
+        )
+        vector = next((own for each, own in tail if each.id == memory.id), None)
+        before = [(each.text, own) for each, own in tail if each.source.position != position]
+        return before[:HISTORY_ROUNDS][::-1], vector
 
     def _before(self, partition: Partition, session_id: str, position: int) -> list[tuple[str, Vector | None]]:
         found = self._store.session_tail(partition, session_id, before=position, limit=HISTORY_ROUNDS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vimbank.jobs.pulse import Pulse
+from vimbank.llm.assess import ChatJudge
 from vimbank.llm.writer import Writer
 from vimbank.portability.erase import Eraser
 from vimbank.ports import Clock, Encoder, JobStore
@@ -28,6 +29,7 @@ class Surroundings:
     ``encoder`` opens the encoder of a kind, None: the one in the settings. ``keep_days``: how long ended jobs and
     the tombstones of deleted memories stay. ``eraser``: the store's side of an erasure, where it has one.
     ``writer``: one for the summaries of a run, given what it asks while it waits; None: they are extractive.
+    ``judge``: likewise, one that says what is worth remembering; None: the rules say.
     """
 
     service: MemoryService
@@ -38,6 +40,7 @@ class Surroundings:
     keep_days: float
     eraser: Eraser | None = None
     writer: Callable[[Callable[[], None]], Writer] | None = None
+    judge: Callable[[Callable[[], None]], ChatJudge] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from typing import Any, Final
 from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
 from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snapshot
+from vimbank.jobs.assess import PARAMS as ASSESS_PARAMS
+from vimbank.jobs.assess import assess
+from vimbank.jobs.assess import validate as validate_assess
 from vimbank.jobs.consolidate import PARAMS as CONSOLIDATE_PARAMS
 from vimbank.jobs.consolidate import consolidate
 from vimbank.jobs.consolidate import validate as validate_consolidate
@@ -126,6 +129,15 @@ _ALL: Final = (
         description="Delete what was archived longer ago than its bank's grace.",
         validate=validate_forgetting,
         params=FORGETTING_PARAMS,
+    ),
+    JobSpec(
+        name="assess",
+        queue="summaries",
+        run=assess,
+        description="Judge what is worth remembering: what nobody judged yet, with a model what no model judged.",
+        validate=validate_assess,
+        params=ASSESS_PARAMS,
+        time_limit_s=86_400.0,
     ),
     JobSpec(
         name="consolidate",

@@ -23,6 +23,7 @@ def schedules(
     summarise_every_s: float | None = None,
     portrait_every_s: float | None = None,
     consolidate_every_s: float | None = None,
+    assess_every_s: float | None = None,
 ) -> Sequence[Schedule]:
     """The table of all schedulers: Celery's beat, and the one inside a server. Seconds, > 0; None: never by itself.
 
@@ -44,6 +45,7 @@ def schedules(
         "summarise": summarise_every_s,
         "portrait": portrait_every_s,
         "consolidate": consolidate_every_s,
+        "assess": assess_every_s,
     }
     params = {"check": {"repair": check_repair}}
     return [

@@ -4,15 +4,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from vimbank.domain.sentences import fitted
 from vimbank.domain.summaries import Method
 from vimbank.domain.times import format_time
 from vimbank.domain.tokens import cut_at_tokens, estimated_tokens
 from vimbank.errors import ConfigError, ModelError
-from vimbank.llm.writer import Passage, Spent, Task, TokensSpent
-from vimbank.ports import ChatMessage, ChatModel, Encoder
+from vimbank.llm.asking import MARGIN_TOKENS, Asker
+from vimbank.llm.writer import Passage, Spent, Task
+from vimbank.ports import ChatModel, Encoder
 
 __all__ = ["ChatWriter"]
 
@@ -32,8 +33,6 @@ _UPDATE: Final[Mapping[str, Any]] = {
 }
 _NOTHING: Final = frozenset({"null", "none", "n/a", "undefined", "nothing", "无", "没有"})
 _WORDS_A_TOKEN: Final = 0.6
-_MARGIN_TOKENS: Final = 32
-"""For what a server's template puts around the messages."""
 _CONDENSED_BY: Final[Mapping[Task, Task]] = {"day_portrait": "global_portrait", "global_portrait": "global_portrait"}
 
 
@@ -60,14 +59,10 @@ class ChatWriter:
         run_tokens: int,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        self._chat = chat
+        self._asker = Asker(chat, reply_tokens=reply_tokens, run_tokens=run_tokens, check=check)
         self._encoder = encoder
-        self._reply_tokens = reply_tokens
-        self._run_tokens = run_tokens
-        self._check = check
-        self._spent = Spent()
-        longest = max(estimated_tokens(_prompt(path.stem, 9_999)) for path in _PROMPTS.glob("*.md"))
-        needed = longest + 4 * reply_tokens + _MARGIN_TOKENS
+        longest = max(estimated_tokens(_prompt(name, 9_999)) for name in (*get_args(Task), "update_summary"))
+        needed = longest + 4 * reply_tokens + MARGIN_TOKENS
         if chat.window < needed:
             raise ConfigError(
                 f"a chat model's window of {chat.window} tokens is too small for replies of {reply_tokens}: "
@@ -76,11 +71,11 @@ class ChatWriter:
 
     @property
     def model(self) -> str | None:
-        return self._chat.name
+        return self._asker.chat.name
 
     @property
     def spent(self) -> Spent:
-        return self._spent
+        return self._asker.spent
 
     def write(self, task: Task, passages: Sequence[Passage]) -> str | None:
         """See ``Writer.write``."""
@@ -105,30 +100,16 @@ class ChatWriter:
     # -- inside --
 
     def _system(self, name: str) -> str:
-        tokens = min(self._reply_tokens, self._encoder.window)
+        tokens = min(self._asker.reply_tokens, self._encoder.window)
         return _prompt(name, max(20, int(tokens * _WORDS_A_TOKEN) // 10 * 10))
 
     def _room(self, system: str) -> int:
         """Estimated tokens of passages beside the prompt and the reply."""
-        return self._chat.window - estimated_tokens(system) - self._reply_tokens - _MARGIN_TOKENS
+        return self._asker.chat.window - estimated_tokens(system) - self._asker.reply_tokens - MARGIN_TOKENS
 
     def _asked(self, system: str, content: str, schema: Mapping[str, Any]) -> str:
-        self._check()
-        if self._spent.tokens >= self._run_tokens:
-            raise TokensSpent(f"{self._spent.tokens} tokens are spent, {self._run_tokens} are allowed")
-        reply = self._chat.complete(
-            [ChatMessage("system", system), ChatMessage("user", content)],
-            schema=schema,
-            max_tokens=self._reply_tokens,
-            check=self._check,
-        )
-        usage, before = reply.usage, self._spent
-        self._spent = Spent(
-            before.requests + 1,
-            before.prompt_tokens + usage.prompt_tokens,
-            before.completion_tokens + usage.completion_tokens,
-        )
-        return fitted(_summary(reply.text), self._encoder.tokenize, limit=self._encoder.window)
+        reply = self._asker.ask(system, content, schema)
+        return fitted(_summary(reply), self._encoder.tokenize, limit=self._encoder.window)
 
 
 def _summary(text: str) -> str:

@@ -10,6 +10,7 @@ from vimbank.jobs.context import RemoteFollowing, Surroundings
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.jobs.schedule import schedules
+from vimbank.llm.assess import ChatJudge
 from vimbank.llm.summarise import ChatWriter
 from vimbank.llm.writer import Writer
 from vimbank.ports import ChatModel, Clock, Encoder, JobQueue
@@ -46,6 +47,7 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         summarise_every_s=jobs.summarise_every_s,
         portrait_every_s=jobs.portrait_every_s,
         consolidate_every_s=jobs.consolidate_every_s,
+        assess_every_s=jobs.assess_every_s,
     )
 
 
@@ -88,6 +90,7 @@ def open_jobs(
         settings.jobs.keep_days,
         SqlEraser(store),
         _writer(settings.llm, chat, service),
+        _judge(settings.llm, chat),
     )
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
@@ -129,6 +132,17 @@ def _writer(
         )
 
     make(lambda: None)  # what does not fit together is told at the start
+    return make
+
+
+def _judge(settings: LlmSettings, chat: ChatModel | None) -> Callable[[Callable[[], None]], ChatJudge] | None:
+    if chat is None:
+        return None
+
+    def make(check: Callable[[], None]) -> ChatJudge:
+        return ChatJudge(chat, run_tokens=settings.run_tokens, check=check)
+
+    make(lambda: None)
     return make
 
 

@@ -1,0 +1,182 @@
+"""Judge what is stored: by the rules what nobody judged, by a chat model what no model judged (V-5 to V-8)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from vimbank.domain.json_values import flag_value
+from vimbank.domain.models import SEGMENT_KIND, ListQuery, Memory, Partition, Sample
+from vimbank.domain.sanitize import clean_id
+from vimbank.errors import BackendRejected, ModelError
+from vimbank.ingestion.assess import dialog_kind, is_assessed
+from vimbank.jobs.context import JobContext
+from vimbank.jobs.derive import Stopped
+from vimbank.jobs.params import only
+from vimbank.llm.assess import BY_MODEL, ChatJudge
+from vimbank.llm.writer import Spent, TokensSpent
+from vimbank.ports import Judged
+
+__all__ = ["PARAMS", "assess", "validate"]
+
+PARAMS: Final[Mapping[str, str]] = {
+    "tenant": "only this tenant's memories; left out: all",
+    "user": "only this user's",
+    "bank": "only of this bank; left out: all",
+    "dry_run": "true: only count what would be judged",
+}
+_ACTOR: Final = "assess"
+_PAGE: Final = 500
+_BATCH_OF_MODEL: Final = 20
+"""Judgements of a model in one transaction: what a killed run loses."""
+_MOST_IN_A_ROW: Final = 5
+"""Failures one after the other that end a run: the model will not do better a hundred times."""
+_MOST_TOLD: Final = 20
+
+
+def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """See ``PARAMS``."""
+    only(params, *PARAMS)
+    given = {name: clean_id(params[name], f"params.{name}") for name in ("tenant", "user", "bank") if name in params}
+    return {**given, "dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a run has done so far."""
+
+    memories: int = 0
+    due: int = 0
+    judged: int = 0
+    negative: int = 0
+    failed: int = 0
+    in_a_row: int = 0
+    failures: list[Mapping[str, str]] = field(default_factory=list)
+
+    def note_failure(self, memory: Memory, error: Exception) -> None:
+        self.failed += 1
+        self.in_a_row += 1
+        if len(self.failures) < _MOST_TOLD:
+            self.failures.append({"id": memory.id, "error": str(error)})
+        if self.in_a_row >= _MOST_IN_A_ROW:
+            raise Stopped(f"{self.in_a_row} failures in a row")
+
+
+def assess(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Judge in small batches; a second run finds what is left. Unusable output of a model changes nothing (case 89).
+
+    Raises:  ModelError: whatever was tried failed; nothing was changed.
+    """
+    make = context.around.judge
+    judge = None if make is None else make(context.check)
+    tally, stopped = _Tally(), None
+    partitions = [
+        each
+        for each in context.service.store.partitions(params.get("tenant"))
+        if params.get("user") in (None, each.user_id) and params.get("bank") in (None, each.bank)
+    ]
+    try:
+        for partition in partitions:
+            _Judging(context, judge, tally).partition(partition, dry_run=params.get("dry_run", False))
+    except (Stopped, TokensSpent) as reason:
+        stopped = str(reason)
+    if tally.failed and not tally.judged:
+        raise ModelError(f"{tally.failed} of {tally.failed} failed, nothing was changed: {tally.failures[0]['error']}")
+    spent = Spent() if judge is None else judge.spent
+    return {
+        "method": "rules" if judge is None else "llm",
+        "model": None if judge is None else judge.model,
+        "dry_run": params.get("dry_run", False),
+        "memories": tally.memories,
+        "due": tally.due,
+        "judged": tally.judged,
+        "negative": tally.negative,
+        "failed": tally.failed,
+        "failures": tally.failures,
+        "stopped": stopped,
+        "requests": spent.requests,
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+    }
+
+
+class _Judging:
+    """The memories of one partition in one run."""
+
+    def __init__(self, context: JobContext, judge: ChatJudge | None, tally: _Tally) -> None:
+        self._context = context
+        self._judge = judge
+        self._tally = tally
+        self._last: Judged | None = None
+
+    def partition(self, partition: Partition, *, dry_run: bool) -> None:
+        """Judge what is due in it, page by page."""
+        size = _PAGE if self._judge is None else _BATCH_OF_MODEL
+        for page in self._pages(partition):
+            due = [memory for memory in page if self._due(memory)]
+            self._tally.memories += len(page)
+            self._tally.due += len(due)
+            for start in range(0, 0 if dry_run else len(due), size):
+                self._batch(due[start : start + size])
+            self._context.report(self._tally.memories, None, "memories")
+            self._context.check()
+
+    def _pages(self, partition: Partition) -> Iterator[Sequence[Memory]]:
+        query = ListQuery(
+            tenant=partition.tenant, user_id=partition.user_id, bank=partition.bank, state=None, limit=_PAGE
+        )
+        while True:
+            page = self._context.service.store.page(query)
+            yield page.items
+            if page.next_cursor is None:
+                return
+            query = replace(query, cursor=page.next_cursor)
+
+    def _due(self, memory: Memory) -> bool:
+        if not is_assessed(memory.kind):
+            return False
+        return memory.sample is None or (self._judge is not None and BY_MODEL not in memory.sample_reasons)
+
+    def _batch(self, due: Sequence[Memory]) -> None:
+        """Judge them and write what came of it, also where the run ends among them."""
+        judged: list[Judged] = []
+        try:
+            for memory in due:
+                try:
+                    judged.append(self._judged(memory, self._whole(memory)))
+                    self._tally.in_a_row = 0
+                except (ModelError, BackendRejected) as error:
+                    self._tally.note_failure(memory, error)
+        except (Stopped, TokensSpent):
+            self._write(judged)
+            raise
+        self._write(judged)
+
+    def _write(self, judged: Sequence[Judged]) -> None:
+        service = self._context.service
+        written = service.store.put_samples(judged, actor=_ACTOR, now=self._context.around.clock())
+        self._tally.judged += len(judged)
+        self._tally.negative += sum(each.sample is Sample.NEGATIVE for each in judged)
+        if written:
+            service.announce()
+        self._context.check()
+
+    def _whole(self, memory: Memory) -> Memory:
+        """Of a segment of a long round or turn that round or turn, else the memory itself."""
+        parent_id = memory.source.parent_id
+        if memory.kind != SEGMENT_KIND or parent_id is None:
+            return memory
+        found = self._context.service.store.get(memory.tenant, [parent_id])
+        return found[0] if found and dialog_kind(found[0].kind, found[0].metadata) is not None else memory
+
+    def _judged(self, memory: Memory, whole: Memory) -> Judged:
+        if self._last is None or self._last.memory.revision != whole.revision:  # segments of one round come together
+            self._last = self._judgement(whole)
+        return replace(self._last, memory=memory)
+
+    def _judgement(self, whole: Memory) -> Judged:
+        assessor = self._context.service.assessor
+        if self._judge is None:
+            return assessor.stored(whole)
+        if dialog_kind(whole.kind, whole.metadata) is None:
+            return Judged(whole, *self._judge.item(whole.text))
+        return Judged(whole, *self._judge.round(whole.text, assessor.history(whole)))
