@@ -210,19 +210,22 @@ class BankSettings(_Room):
     candidates: int | None = Field(None, ge=1, le=100_000, description="Candidates that each leg brings.")
     half_life_days: float | None = Field(None, gt=0, description="Half-life of the time factor, days.")
     time_weight: float | None = Field(None, ge=0, le=1, description="How much age can take from a score.")
-    window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
     retention_weight: float | None = Field(
         None, ge=0, le=1, description="How much fading, by its curve, can take from a score."
     )
+    window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
     neighbour_weight: float | None = Field(
         None, ge=0, le=1, description="Share of the best neighbour's relevance added."
     )
     hop_weight: float | None = Field(None, ge=0, le=1, description="Share of a hit's relevance that linked ones get.")
     temporal_weight: float | None = Field(None, ge=0, le=1, description="Weight of a date named in the query.")
     failure_weight: float | None = Field(None, ge=0, le=1, description="How much a failed task run loses.")
-    group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
     derived_weight: float | None = Field(
         None, ge=0, le=1, description="What a summary or portrait keeps of its score; 1: all."
+    )
+    group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
+    relevant_from: float | None = Field(
+        None, ge=0, le=1, description="Relevance from which a result is labelled relevant."
     )
     rerank: int | None = Field(None, ge=0, le=1_000, description="How many are reranked by MaxSim; 0: none.")
     lifecycle: LifecycleSettings = Field(LifecycleSettings(), description="How its memories live and go.")

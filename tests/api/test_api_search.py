@@ -55,6 +55,16 @@ def test_an_answer_has_the_documented_shape(client: TestClient) -> None:
     assert "explain" not in search(client, "pump")[0]
 
 
+def test_labels_are_there_where_they_are_asked_for(client: TestClient) -> None:
+    """V-9, V-11."""
+    for name, text in (("oslo", "Ana lives in Oslo."), ("rome", "Ana lives in Rome."), ("tea", "The tea is green.")):
+        add(client, text, bank="task", id=name)
+    answer = client.post("/v1/search", json={"query": "where does Ana live", "user_id": "alice", "labels": True})
+    found = {hit.id: hit.label for hit in SearchOut.model_validate_json(answer.content).results}
+    assert found == {"oslo": "conflicting", "rome": "conflicting", "tea": "irrelevant"}
+    assert all("label" not in hit for hit in search(client, "where does Ana live"))
+
+
 def test_scores_are_numbers_in_order_and_add_up_case_36(client: TestClient) -> None:
     fill(client)
     hits = search(client, "pump valve", explain=True)

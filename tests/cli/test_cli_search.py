@@ -54,6 +54,17 @@ def test_explain_shows_figures_that_add_up(filled: Vimbank) -> None:
     assert parts == pytest.approx(figures["= score"], abs=1e-5)
 
 
+def test_labels_stand_beside_the_scores(filled: Vimbank) -> None:
+    """V-9: relevant, irrelevant or conflicting."""
+    shown = filled("search", "peanuts allergic", "--user", "ana", "--bank", "dialog", "--labels").out.splitlines()
+    assert shown[0].split() == ["rank", "score", "label", "bank", "id", "text"]
+    labels = [line.split()[2] for line in shown[1:]]
+    assert labels[0] == "relevant"
+    assert set(labels) == {"relevant", "irrelevant"}
+    found = filled("search", "peanuts allergic", "--user", "ana", "--bank", "dialog", "--labels", "--json").json
+    assert [hit["label"] for hit in found["results"]] == labels
+
+
 def test_case_29_the_command_ranks_as_python_does(filled: Vimbank, data: Path) -> None:
     queries = ["allergic", "what is the cat called", "ZX-4471 valve", "pump", "quiet hours", "clean mug desk"]
     with open_service(Settings(data_dir=data, encoder=EncoderSettings(kind="hashing"))) as service:

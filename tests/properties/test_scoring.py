@@ -1,11 +1,14 @@
 """What every factor and lift obeys."""
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vimbank.domain.forgetting import retention
-from vimbank.domain.scoring import age_days, best_first, lift, retention_factor, time_factor
+from vimbank.domain.scoring import age_days, best_first, currency_factors, lift, retention_factor, time_factor
 
 UNIT = st.floats(0.0, 1.0)
 AGES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30).map(np.array)
@@ -77,3 +80,36 @@ def test_best_first_holds_every_possible_winner(scores: np.ndarray, top_k: int) 
     kept = set(best_first(scores, top_k=top_k).tolist())
     cut = np.sort(scores)[::-1][min(top_k, len(scores)) - 1]
     assert kept == set(np.flatnonzero(scores >= cut).tolist()) or len(scores) <= top_k
+
+
+SUCCESSION = st.integers(2, 8).flatmap(
+    lambda n: st.tuples(
+        st.lists(UNIT, min_size=n, max_size=n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2), max_size=12)
+    )
+)
+
+
+@given(SUCCESSION)
+def test_the_stale_ends_below_the_current(drawn: tuple[list[float], list[tuple[int, int]]]) -> None:
+    """V-10, over any successions without a circle: below each successor, nobody above where they were."""
+    scores = {str(place): score for place, score in enumerate(drawn[0])}
+    pairs = [(str(min(pair)), str(max(pair))) for pair in drawn[1] if pair[0] != pair[1]]
+    successors = {name: {new for old, new in pairs if old == name} for name in scores}
+    factors = currency_factors(scores, successors)
+    final = {name: score * factors.get(name, 1.0) for name, score in scores.items()}
+    assert all(0.0 <= factor < 1.0 for factor in factors.values())
+    assert all(final[old] < final[new] or final[new] < 1e-300 for old, new in pairs)
+    assert all(name in factors or final[name] == scores[name] for name in scores)
+    assert set(factors) <= {old for old, _ in pairs}
+
+
+def test_a_circle_of_successions_ends() -> None:
+    factors = currency_factors({"a": 0.9, "b": 0.5}, {"a": {"b"}, "b": {"a"}})
+    assert set(factors) == {"a"}
+
+
+def test_a_thousand_successions_in_a_row() -> None:
+    names = [str(place) for place in range(1_000)]
+    factors = currency_factors(dict.fromkeys(names, 0.5), {old: {new} for old, new in pairwise(names)})
+    assert len(factors) == 999
+    assert factors["0"] == pytest.approx((1 - 1e-6) ** 999)

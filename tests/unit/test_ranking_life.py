@@ -1,7 +1,7 @@
-"""What the life of a memory does to its rank: retention as a prior."""
+"""What the life of a memory does to its rank: retention, derived kinds, what has ended, labels."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import exp
 from typing import Any
 
@@ -10,8 +10,10 @@ import pytest
 from tests.retrieval_kit import NOW, Library
 from vimbank.curves.fsrs import FsrsCurve
 from vimbank.domain.curves import ExponentialCurve
+from vimbank.domain.endings import Ended
+from vimbank.domain.endings import Reason as ReasonEnded
 from vimbank.domain.filters import And, Condition, Filter, Not, Or
-from vimbank.domain.models import Explanation, MemoryDraft, Query, ScoredMemory
+from vimbank.domain.models import Explanation, MemoryDraft, Query, ScoredMemory, Source
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import ConfigError, IndexCorrupt
 from vimbank.indexes.roster import Roster
@@ -204,3 +206,123 @@ def test_who_filters_by_kind_gets_summaries_as_they_are(asked: Filter) -> None:
 def test_another_filter_lets_summaries_rank_lower() -> None:
     asked = Condition("id", "ne", "note")
     assert with_a_summary().search("apple", vector=QUERY, filter=asked) == ["turn", "summary", "portrait"]
+
+
+# --- the current above the stale ----------------------------------------------------------------------------------
+
+
+def ended_by(new_id: str, since: datetime | None = None, *, value: str = "pears") -> Ended:
+    return Ended("user", "likes", value, new_id, NOW if since is None else since, ReasonEnded.ENDED)
+
+
+def near(cosine: float) -> list[float]:
+    return [cosine, (1.0 - cosine * cosine) ** 0.5, *([0.0] * 62)]
+
+
+def test_what_has_ended_falls_just_below_what_ended_it() -> None:
+    library = Library(**PLAIN)
+    library.add("old", "pear", vector=near(0.9), ended=(ended_by("new"), ended_by("newer")))
+    library.add("other", "pear", vector=near(0.8))
+    library.add("new", "pear", vector=near(0.7))
+    library.add("newer", "pear", vector=near(0.6))
+    library.add("last", "pear", vector=near(0.2))
+    results = library.recall("apple", vector=QUERY, explain=True).results
+    assert [result.memory.id for result in results] == ["other", "new", "newer", "old", "last"]
+    newer, old = results[2:4]
+    assert old.score == pytest.approx(0.3, abs=1e-6)
+    assert old.score < newer.score
+    explanation = explained(old)
+    assert explanation.relevance == pytest.approx(0.45, abs=1e-6)
+    assert explanation.factors["currency"] == pytest.approx(0.3 / 0.45, abs=1e-5)
+    assert "currency" not in explained(newer).factors
+
+
+def test_what_has_ended_stays_where_its_successor_is_not_in_the_answer() -> None:
+    library = Library(**PLAIN)
+    library.add("old", "pear", vector=near(0.9), ended=(ended_by("new"),))
+    library.add("other", "pear", vector=near(0.8))
+    library.add("new", "pear", vector=near(0.1))
+    assert library.search("apple", vector=QUERY, top_k=2) == ["old", "other"]
+    assert library.search("apple", vector=QUERY) == ["other", "new", "old"]
+    assert library.search("apple", vector=QUERY, fusion="dense") == ["old", "other", "new"], "a leg as it is"
+
+
+def test_what_ends_later_has_not_ended_yet() -> None:
+    library = Library(**PLAIN)
+    library.add("old", "pear", vector=near(0.9), ended=(ended_by("new", NOW + timedelta(seconds=1)),))
+    library.add("new", "pear", vector=near(0.8))
+    assert library.search("apple", vector=QUERY) == ["old", "new"]
+    assert library.search("apple", vector=QUERY, now=NOW + timedelta(seconds=1)) == ["new", "old"]
+
+
+def test_a_part_stands_for_the_document_that_ended_it() -> None:
+    library = Library(**PLAIN)
+    library.add("old", "pear", vector=near(0.9), ended=(ended_by("document"),))
+    for place, cosine in enumerate((0.8, 0.4)):
+        library.add(f"part{place}", "pear", vector=near(cosine), kind="segment",
+                    source=Source(parent_id="document", position=place))  # fmt: skip
+    assert library.search("apple", vector=QUERY) == ["part0", "part1", "old"]
+
+
+def test_what_falls_below_the_threshold_is_not_returned() -> None:
+    """Case 28: the threshold acts on the final score."""
+    library = Library(**PLAIN)
+    library.add("old", "pear", vector=near(0.9), ended=(ended_by("new"),))
+    library.add("new", "pear", vector=near(0.8))
+    score = library.recall("apple", vector=QUERY).results[0].score
+    assert library.search("apple", vector=QUERY, threshold=score) == ["new"]
+
+
+# --- labels -------------------------------------------------------------------------------------------------------
+
+
+def labels_of(library: Library, **asked: Any) -> dict[str, str | None]:
+    return {each.memory.id: each.label for each in library.recall("apple", vector=QUERY, labels=True, **asked).results}
+
+
+def test_labels_by_hand() -> None:
+    """V-9: relevance 0.4 and 0.3 around the bank's 0.35; what two say otherwise conflicts, and so does what ended."""
+    library = Library(**(PLAIN | {"relevant_from": 0.35}))
+    library.add("answer", "We talked about pears.", vector=near(0.8))
+    library.add("topic", "We talked about plums.", vector=near(0.6))
+    library.add("ended", "We talked about figs.", vector=near(0.5), ended=(ended_by("elsewhere"),))
+    library.add("oslo", "Ana lives in Oslo.", vector=near(0.9))
+    library.add("rome", "Ana lives in Rome.", vector=near(0.4))
+    found = labels_of(library)
+    assert found == {
+        "answer": "relevant", "topic": "irrelevant", "ended": "conflicting", "oslo": "conflicting",
+        "rome": "conflicting",
+    }  # fmt: skip
+    assert labels_of(library, top_k=1) == {"oslo": "relevant"}, "nothing beside it says otherwise"
+
+
+def test_the_current_one_of_two_is_no_conflict() -> None:
+    """V-10: it is known which of both holds."""
+    library = Library(**(PLAIN | {"relevant_from": 0.35}))
+    library.add("oslo", "Ana lives in Oslo and has a dog.", vector=near(0.9), ended=(ended_by("rome"),))
+    library.add("rome", "Ana lives in Rome.", vector=near(0.8))
+    assert labels_of(library) == {"rome": "relevant", "oslo": "conflicting"}
+
+
+def test_age_makes_nothing_irrelevant() -> None:
+    library = fading(weight=0.9, relevant_from=0.35)
+    library.add("old", "pear", vector=near(0.8), event_at=days_ago(1_000))
+    [result] = library.recall("apple", vector=QUERY, labels=True).results
+    assert result.score < 0.05
+    assert (result.label, result.explanation) == ("relevant", None)
+
+
+@pytest.mark.parametrize("bank", ["knowledge", "dialog", "task"])
+def test_every_bank_has_labels(bank: str) -> None:
+    """V-11: the task bank carries the same three labels, each bank with its own threshold."""
+    library = Library(**(PLAIN | {"relevant_from": 0.2}))
+    library.add("near", "pear", vector=near(0.5), bank=bank)
+    library.add("far", "pear", vector=near(0.3), bank=bank)
+    assert labels_of(library, banks=[bank]) == {"near": "relevant", "far": "irrelevant"}
+
+
+def test_nobody_is_labelled_unasked() -> None:
+    library = Library(**PLAIN)
+    library.add("m", "pear", vector=NEAR)
+    [result] = library.recall("apple", vector=QUERY).results
+    assert result.label is None

@@ -222,6 +222,7 @@ class SearchIn(Body):
     threshold: float | None = Field(None, ge=0, le=1, description="Least final score.")
     as_of: Time | None = Field(None, description="Answer as things stood at this instant.")
     explain: bool = Field(False, description="Show how each score came about.")
+    labels: bool = Field(False, description="Say of each result whether it is relevant, irrelevant or conflicting.")
     reinforce: bool = Field(True, description="Count what is returned as recalled.")
     include_shared: bool = Field(True, description="Search the tenant's shared memories too.")
     consistency: Literal["strong", "eventual"] = Field(
@@ -553,6 +554,7 @@ class HitOut(MemoryOut):
     window: list[MemoryOut] | None = Field(
         None, description="It and its neighbours in order, where the bank asks and there are any."
     )
+    label: Literal["relevant", "irrelevant", "conflicting"] | None = Field(None, description="Where it was asked for.")
     explain: ExplainOut | None = None
 
 

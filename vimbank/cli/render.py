@@ -45,14 +45,24 @@ def render_recall(recall: Recall, *, width: int) -> str:
     """A search's results, best first; with explanations, the parts and factors of each score below it."""
     if not recall.results:
         return "\n".join(["No memory found.", *_degraded(recall)])
+    labelled = any(scored.label is not None for scored in recall.results)
     rows = [
-        (str(rank), f"{scored.score:.{SCORE_DIGITS}f}", scored.memory.bank, scored.memory.id, scored.memory.text)
+        (
+            str(rank),
+            f"{scored.score:.{SCORE_DIGITS}f}",
+            *([scored.label or ""] if labelled else []),
+            scored.memory.bank,
+            scored.memory.id,
+            scored.memory.text,
+        )
         for rank, scored in enumerate(recall.results, 1)
     ]
-    text_width = max(20, width - sum(max(_width(row[column]) for row in rows) + 2 for column in range(4)))
+    text_width = max(
+        20, width - sum(max(_width(cell) for cell in column) + 2 for column in list(zip(*rows, strict=True))[:-1])
+    )
     lines = table(
         [(*row[:-1], first_line(row[-1], text_width)) for row in rows],
-        heading=("rank", "score", "bank", "id", "text"),
+        heading=("rank", "score", *(["label"] if labelled else []), "bank", "id", "text"),
     ).splitlines()
     shown = [lines[0]]
     for line, scored in zip(lines[1:], recall.results, strict=True):

@@ -29,6 +29,7 @@ __all__ = ["search"]
 @click.option("--threshold", type=float, help="Least final score, 0 to 1.")
 @click.option("--as-of", metavar="TIME", help="Answer from the memories as they stood then.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--labels", is_flag=True, help="Say whether each is relevant, irrelevant or conflicting.")
 @click.option("--reinforce/--no-reinforce", default=True, show_default=True, help="Count the results as recalled.")
 @click.option("--shared/--no-shared", "include_shared", default=True, show_default=True, help="Search `shared` too.")
 @click.option("--eventual", is_flag=True, help="Do not wait for what other processes have just written.")

@@ -30,6 +30,7 @@ class BankPolicy:
         derived_weight: what a summary or portrait keeps of its score beside the memories it was made of, in [0, 1];
             1: all. A query that filters by kind knows what it wants: there nothing is taken.
         group_by_parent: only the best hit of each parent (a task run) is returned.
+        relevant_from: the relevance, before the factors, from which a result is labelled relevant, in [0, 1] (V-9).
         rerank: how many of the best are reranked by MaxSim where token vectors exist (D4); 0: none.
     """
 
@@ -46,11 +47,14 @@ class BankPolicy:
     failure_weight: float = 0.0
     derived_weight: float = 1.0
     group_by_parent: bool = False
+    relevant_from: float = 0.55
     rerank: int = 50
 
 
 DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
     "knowledge": BankPolicy(hop_weight=0.5),
-    "dialog": BankPolicy(half_life_days=7.0, time_weight=0.2, window=1, neighbour_weight=0.7, temporal_weight=0.2),
+    "dialog": BankPolicy(
+        half_life_days=7.0, time_weight=0.2, window=1, neighbour_weight=0.7, temporal_weight=0.2, derived_weight=0.5
+    ),
     "task": BankPolicy(half_life_days=2.0, time_weight=0.3, failure_weight=0.1, group_by_parent=True, window=1),
 }

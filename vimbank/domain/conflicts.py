@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from itertools import combinations
 from typing import Final, NamedTuple
 
 from vimbank.domain.endings import Ended, Reason
-from vimbank.domain.models import Memory, MemoryState
+from vimbank.domain.models import Label, Memory, MemoryState
 from vimbank.domain.statement_values import may_contain, same_value
 from vimbank.domain.statements import MAX_KEYS, OTHERS, Reading, Statement, read_memory
 
@@ -73,19 +72,6 @@ _OUT_OF_PLAY: Final = frozenset({MemoryState.DELETED, MemoryState.SUPPRESSED})
 
 Scope = tuple[str, str, str | None]
 """(tenant, user, agent): no decision crosses it, in either direction."""
-
-
-class Label(StrEnum):
-    """What a record is to a question (V-9, V-11)."""
-
-    RELEVANT = "relevant"
-    """Contains the answer."""
-
-    IRRELEVANT = "irrelevant"
-    """On topic at best, no answer."""
-
-    CONFLICTING = "conflicting"
-    """Another record says otherwise, or replaced it."""
 
 
 @dataclass(frozen=True, slots=True)

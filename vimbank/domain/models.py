@@ -28,6 +28,7 @@ __all__ = [
     "FusionName",
     "HistoryEntry",
     "IntArray",
+    "Label",
     "ListQuery",
     "Memory",
     "MemoryDraft",
@@ -99,6 +100,19 @@ class Sample(StrEnum):
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
+
+
+class Label(StrEnum):
+    """What a record is to a question (V-9, V-11)."""
+
+    RELEVANT = "relevant"
+    """Contains the answer."""
+
+    IRRELEVANT = "irrelevant"
+    """On topic at best, no answer."""
+
+    CONFLICTING = "conflicting"
+    """Another record says otherwise, or replaced it."""
 
 
 class Signal(StrEnum):
@@ -368,7 +382,8 @@ class Query:
     """A search. ``banks`` None means all; ``fusion``, ``threshold`` None mean the bank's policy.
 
     ``vector`` replaces the encoder's work (unit length). ``threshold`` acts on the final score (case 28).
-    ``as_of`` answers from the memories as they stood at that instant.
+    ``as_of`` answers from the memories as they stood at that instant. ``labels``: say of each result whether it is
+    relevant, irrelevant or conflicting.
     """
 
     tenant: str
@@ -387,6 +402,7 @@ class Query:
     include_shared: bool = True
     consistency: Literal["strong", "eventual"] = "strong"
     vector: Vector | None = None
+    labels: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,8 +413,8 @@ class Explanation:
         score     = relevance * product(factors.values())
 
     ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``, those that apply.
-    ``factors``: ``time``, ``retention``, ``outcome``, ``derived``. ``inputs``: the raw figures they were made from
-    (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, weights).
+    ``factors``: ``time``, ``retention``, ``outcome``, ``derived``, ``currency``. ``inputs``: the raw figures they were
+    made from (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, weights).
     """
 
     fusion: str
@@ -417,6 +433,7 @@ class ScoredMemory:
     score: float
     window: Sequence[Memory] = ()
     explanation: Explanation | None = None
+    label: Label | None = None  # None: it was not asked for
 
 
 @dataclass(frozen=True, slots=True)

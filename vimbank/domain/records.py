@@ -149,6 +149,8 @@ def progress_record(value: Progress) -> dict[str, Any]:
 def _hit(result: ScoredMemory) -> dict[str, Any]:
     answer = memory_record(result.memory)
     answer["score"] = float(result.score)
+    if result.label is not None:
+        answer["label"] = result.label.value
     if result.window:
         answer["window"] = [memory_record(turn) for turn in result.window]
     if result.explanation is not None:

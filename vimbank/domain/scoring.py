@@ -4,6 +4,9 @@ Everything that adds relevance adds a share of what is missing to 1, so relevanc
 combined; everything that takes away is a factor in [0, 1].
 """
 
+from collections.abc import Collection, Mapping
+from typing import Final
+
 import numpy as np
 
 from vimbank.domain.models import BoolArray, FloatArray, IntArray
@@ -13,6 +16,7 @@ __all__ = [
     "SECONDS_A_DAY",
     "age_days",
     "best_first",
+    "currency_factors",
     "derived_factor",
     "lift",
     "outcome_factor",
@@ -21,6 +25,8 @@ __all__ = [
 ]
 
 SECONDS_A_DAY = 86_400.0
+_JUST_BELOW: Final = 1.0 - 1e-6
+"""Times a score: next below it, and told apart from it where six digits are shown."""
 
 
 def age_days(now: float, *moments: FloatArray) -> FloatArray:
@@ -79,6 +85,32 @@ def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: floa
              memory keeps its relevance (case 26).
     """
     return weight * support * (1.0 - relevance)
+
+
+def currency_factors(scores: Mapping[str, float], successors: Mapping[str, Collection[str]]) -> dict[str, float]:
+    """What the scores of stale memories are multiplied by to end just below all that ended them.
+
+    Of memories that ended each other in a row each ends below the next. A successor without a score does not count,
+    nor does one by which a memory would end below itself. Where a successor has no score above 0 the factor is 0.
+
+    Args:    scores: id -> score in [0, 1].  successors: id -> the ids of what ended something of it.
+    Returns: id -> factor in [0, 1), of those alone that must fall.
+    Source:  VIMBank V-10: records that conflict are to be told apart; the current one is the answer.
+    """
+    heirs = {name: [each for each in successors.get(name, ()) if each in scores] for name in scores}
+    final: dict[str, float] = {}
+    for first in scores:
+        path = [first] if first not in final else []  # from a memory to what ended it, and so on
+        while path:
+            name = path[-1]
+            later = next((each for each in heirs[name] if each not in final and each not in path), None)
+            if later is not None:
+                path.append(later)
+            else:
+                lowest = min((final[each] for each in heirs[name] if each in final), default=np.inf)
+                final[name] = min(scores[name], lowest * _JUST_BELOW)
+                path.pop()
+    return {name: final[name] / score for name, score in scores.items() if final[name] < score}
 
 
 def best_first(scores: FloatArray, *, top_k: int) -> IntArray:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, Protocol, TypeAlias, runtime_checkable
@@ -37,6 +37,7 @@ from vimbank.retrieval.as_of import MakePartition, PastView
 from vimbank.retrieval.legs import LocalDense, LocalSparse
 from vimbank.retrieval.ranking import Ask, Ranking, SearchLegs, rank_partition
 from vimbank.retrieval.records import RecordCache
+from vimbank.retrieval.standing import current_first, labelled
 
 __all__ = ["Analyzer", "Pipeline"]
 
@@ -148,12 +149,14 @@ class Pipeline:
         while True:
             ask = Ask(query, moment, lexical, vector, dates, depth, understood)
             rankings = self._rank_all(view, list(zip(partitions, policies, strict=True)), ask)
-            results, missing = _answer(rankings, query, view)
+            results, missing = _answer(rankings, query, view, moment)
             if not missing or not any(ranking.full for ranking in rankings):
                 break
             depth *= 2  # some of the best are gone from the store: look further down
+        if query.labels:
+            results = labelled(results, self._policies, moment=moment)
         return Recall(
-            results,
+            results if query.explain else [replace(result, explanation=None) for result in results],
             min((ranking.revision for ranking in rankings), default=0),
             (time.perf_counter() - started) * 1_000.0,
             tuple(sorted(degraded.union(*(ranking.degraded for ranking in rankings)))),
@@ -238,11 +241,17 @@ class _Place:
     id: str
     score: float
     window: Sequence[str]
+    single_leg: bool
     explain: Callable[[], Explanation]
 
 
-def _answer(rankings: Sequence[Ranking], query: Query, view: _View) -> tuple[list[ScoredMemory], bool]:
-    """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end."""
+def _answer(
+    rankings: Sequence[Ranking], query: Query, view: _View, moment: datetime
+) -> tuple[list[ScoredMemory], bool]:
+    """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end.
+
+    What has been replaced is lowered last, once it is known who is in the answer.
+    """
     places = _merged(rankings)
     wanted = places[: query.top_k]
     known = {name: revision for ranking in rankings for name, revision in ranking.revisions.items()}
@@ -255,12 +264,14 @@ def _answer(rankings: Sequence[Ranking], query: Query, view: _View) -> tuple[lis
         places = places[len(wanted) :]
         wanted = places[: query.top_k - len(found)]
     vanished = len(found) < query.top_k and len(found) < sum(len(ranking.ids) for ranking in rankings)
-    return [_scored(place, query, loaded) for place in found], vanished
+    as_they_are = {place.id for place in found if place.single_leg}
+    results = current_first([_scored(place, query, loaded) for place in found], moment=moment, as_they_are=as_they_are)
+    return [result for result in results if query.threshold is None or result.score >= query.threshold], vanished
 
 
 def _merged(rankings: Sequence[Ranking]) -> list[_Place]:
     places = [
-        _Place(name, score, window, partial(ranking.explain, i))
+        _Place(name, score, window, ranking.single_leg, partial(ranking.explain, i))
         for ranking in rankings
         for i, (name, score, window) in enumerate(zip(ranking.ids, ranking.scores, ranking.windows, strict=True))
     ]
@@ -272,5 +283,5 @@ def _scored(place: _Place, query: Query, loaded: Mapping[str, Memory]) -> Scored
         loaded[place.id],
         place.score,
         tuple(loaded[name] for name in place.window if name in loaded),
-        place.explain() if query.explain else None,
+        place.explain() if query.explain or query.labels else None,
     )

@@ -66,6 +66,8 @@ __all__ = ["Ask", "Load", "Ranking", "SearchLegs", "rank_partition"]
 Load = Callable[[Mapping[str, int]], Mapping[str, Memory]]
 """Gives memories by id, for id -> the revision at which the index knows it; those that are gone are left out."""
 
+_SINGLE_LEGS: Final = ("dense", "sparse")
+"""Fusions that show one leg as it is."""
 _HOP_SOURCES: Final = 5
 """From how many of the best rows links are followed (D15: one hop from the top five)."""
 _SMOOTHED: Final = 50
@@ -101,7 +103,7 @@ class Ranking:
     """One partition's best, at most ``depth``: ids, scores and windows line by line, ties by id.
 
     ``revisions``: those of all ids and windows, as the index knows them. ``full`` tells that more could have come
-    with a larger depth. ``explain`` explains the i-th.
+    with a larger depth. ``single_leg``: the scores are those of one leg as it is. ``explain`` explains the i-th.
     """
 
     ids: Sequence[str]
@@ -111,6 +113,7 @@ class Ranking:
     revisions: Mapping[str, int] = field(default_factory=dict)
     full: bool = False
     degraded: frozenset[str] = frozenset()
+    single_leg: bool = False
     explain: Callable[[int], Explanation] = _no_line
 
 
@@ -216,7 +219,8 @@ def rank_partition(
         except _LegLost as exc:
             lost[exc.leg] = exc.error
             continue
-        scored = scored if fusion in ("dense", "sparse") else _weighed(scored, index, ask, policy, curve, fusion)
+        if fusion not in _SINGLE_LEGS:
+            scored = _weighed(scored, index, ask, policy, curve, fusion)
         rows, ids, scores = _best(index, scored, ask, group=policy.group_by_parent)
         if len(ids) >= ask.depth or limit >= possible or not policy.group_by_parent:
             break
@@ -231,6 +235,7 @@ def rank_partition(
         revisions(index, np.concatenate([rows, around.ravel()])),
         len(ids) >= ask.depth,
         legs.degraded,
+        fusion in _SINGLE_LEGS,
         lambda i: _explain(scored, int(at[i]), fusion),
     )
 
@@ -339,7 +344,7 @@ def _score(
     reranker: Reranker | None,
 ) -> _Scored:
     candidates = _complete(legs, union(index, legs.sparse.rows, legs.dense.rows))
-    if fusion in ("dense", "sparse"):
+    if fusion in _SINGLE_LEGS:
         fused, inputs = _fuse(index, candidates, legs, policy, fusion, ask)
         kept = {"sparse": fused.sparse} if fusion == "sparse" else {"dense": fused.dense}
         return _Scored(candidates.rows, kept, inputs)

@@ -39,6 +39,7 @@ def search(body: SearchIn, service: Service, caller: Reader) -> Response:
         threshold=body.threshold,
         as_of=body.as_of,
         explain=body.explain,
+        labels=body.labels,
         reinforce=body.reinforce,
         include_shared=body.include_shared,
         consistency=body.consistency,
