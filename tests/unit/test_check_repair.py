@@ -403,7 +403,7 @@ def test_stale_summaries_are_written_anew_and_no_other_is_added(here: Place) -> 
         written = summaries(service)
         assert {each.metadata["level"] for each in written.values()} == {"group", "day", "global"}
         service.update("default", ids[0], MemoryPatch(text="I live in Porto now"))
-        fill(service, [f"{text}, too" for text in TURNS], bank="dialog")  # enough for another group
+        fill(service, [f"the rain of day {n}" for n in range(5)], bank="dialog")  # enough for another group
 
         def check(**given: Any) -> CheckReport:
             return check_all(context, None, repair=given.get("repair", False), progress=lambda _done, _all: None)

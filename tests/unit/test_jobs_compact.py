@@ -195,7 +195,7 @@ class TestCheck:
         with open_folder(tmp_path / "data", clock=clock) as other:
             result = done(open_jobs(other, clock), "check")
         assert result["ok"] is False
-        assert "damaged" in str(result["problems"])
+        assert "damaged" in str(result["differences"])
 
 
 class TestReindex:

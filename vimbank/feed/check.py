@@ -121,8 +121,8 @@ class Checker:
         except VimbankError as error:
             why = str(error)
         report = after_repair(found, look(), why)
-        for problem in report:
-            _LOG.warning("check, %s: %s", problem.component, problem)
+        gone = sum(problem.repaired for problem in report)
+        _LOG.warning("%d of %d problems were repaired, such as «%s»", gone, len(report), found[0].text)
         return report
 
     def _partition(self, partition: Partition) -> PartitionCheck:
