@@ -83,8 +83,8 @@ def _filtered(fields: dict[str, Any]) -> dict[str, Any]:
 class PythonDoor:
     """``MemoryService`` in process."""
 
-    def __init__(self, folder: Path) -> None:
-        configured = settings(folder)
+    def __init__(self, folder: Path, encoder: str = "hashing") -> None:
+        configured = settings(folder, encoder={"kind": encoder})
         self._service: MemoryService = open_service(configured)
         self._jobs = open_jobs(configured, self._service)
 
@@ -148,8 +148,8 @@ class PythonDoor:
 class RestDoor:
     """The REST API, through the ASGI application."""
 
-    def __init__(self, folder: Path) -> None:
-        configured = settings(folder)
+    def __init__(self, folder: Path, encoder: str = "hashing") -> None:
+        configured = settings(folder, encoder={"kind": encoder})
         self._service = open_service(configured)
         self._jobs = open_jobs(configured, self._service)
         self._client = TestClient(create_app(self._service, configured, self._jobs), raise_server_exceptions=False)
@@ -221,8 +221,9 @@ class RestDoor:
 class CliDoor:
     """The ``vimbank`` command with ``--json``, each call opening the data folder anew."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, encoder: str = "hashing") -> None:
         self._folder = folder
+        self._encoder = encoder
 
     def add(self, text: str, **fields: Any) -> dict[str, Any]:
         fields = {"user_id": "alice", "bank": "knowledge", **fields}
@@ -281,7 +282,7 @@ class CliDoor:
         ]
 
     def _run(self, *words: str) -> Any:
-        environment = {"VIMBANK_DATA_DIR": str(self._folder), "VIMBANK_ENCODER__KIND": "hashing"}
+        environment = {"VIMBANK_DATA_DIR": str(self._folder), "VIMBANK_ENCODER__KIND": self._encoder}
         result = CliRunner().invoke(cli, _asking_for_json(words), env=environment)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -317,4 +318,4 @@ def _refusal(error: VimbankError) -> Refused:
     raise error
 
 
-DOORS: dict[str, Callable[[Path], Door]] = {"python": PythonDoor, "rest": RestDoor, "cli": CliDoor}
+DOORS: dict[str, Callable[..., Door]] = {"python": PythonDoor, "rest": RestDoor, "cli": CliDoor}

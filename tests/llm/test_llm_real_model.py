@@ -6,13 +6,16 @@ import time
 import pytest
 
 from tests.llm.conftest import OpenChat
-from vimbank.domain.models import ListQuery
+from vimbank.domain.models import ListQuery, Sample
 from vimbank.errors import BackendUnavailable, ModelError
 from vimbank.ingestion.dialog import Turn
+from vimbank.jobs.assess import assess
+from vimbank.jobs.assess import validate as validate_assess
 from vimbank.jobs.context import JobContext, Surroundings
 from vimbank.jobs.derive import validate
 from vimbank.jobs.pulse import JobCancelled
 from vimbank.jobs.summarise import summarise
+from vimbank.llm.assess import ChatJudge
 from vimbank.llm.summarise import ChatWriter
 from vimbank.ports import ChatMessage
 from vimbank.service import MemoryService
@@ -112,6 +115,35 @@ def test_a_summary_by_it_is_a_whole_one_or_none(open_chat: OpenChat, service: Me
         assert each.text.strip()
         assert (each.metadata["method"], each.metadata["model"]) == ("llm", "smollm2")
         assert each.metadata["sources"]
+
+
+def test_a_judgement_by_it_is_one_of_the_known_or_none(open_chat: OpenChat, service: MemoryService) -> None:
+    """Case 89: whatever the model says, a judgement has a known reason, or the one by rules stands."""
+    turns = [Turn("user", "I moved to Lisbon on 3 March."), Turn("assistant", "How do you like it?")]
+    (added,) = service.add_turns(tenant="default", user_id="ana", session_id="s", turns=turns)
+    before = service.get("default", added.id)  # type: ignore[union-attr]
+    chat = open_chat(max_tokens=64)
+    around = Surroundings(
+        service,
+        None,  # type: ignore[arg-type]
+        lambda: before.created_at,
+        None,  # type: ignore[arg-type]
+        (),
+        7.0,
+        judge=lambda check: ChatJudge(chat, run_tokens=10**6, check=check),
+    )
+    try:
+        report = assess(JobContext(around, Pulse()), validate_assess({}))  # type: ignore[arg-type]
+    except ModelError:
+        report = None
+    after = service.get("default", before.id)
+    if report is None:
+        assert after == before
+        return
+    assert (report["judged"], report["model"]) == (1, "smollm2")
+    assert report["prompt_tokens"] > 0
+    assert after.sample in (Sample.POSITIVE, Sample.NEGATIVE)
+    assert (after.sample_reasons[0], len(after.sample_reasons)) == ("llm", 2)
 
 
 def _answers_soon(open_chat: OpenChat) -> None:

@@ -9,23 +9,31 @@ import numpy as np
 import pytest
 
 from tests.conftest import SettableClock
-from tests.runner_kit import open_folder, open_jobs
+from tests.runner_kit import open_jobs, until
 from vimbank.domain.filters import parse
 from vimbank.domain.jobs import JobState
 from vimbank.domain.models import Event, ListQuery, Memory, MemoryDraft, MemoryPatch, MemoryState, Query, Vector
-from vimbank.errors import InvalidInput
+from vimbank.errors import BackendUnavailable, InvalidInput
+from vimbank.feed.remote import RemoteFollower
+from vimbank.indexes.in_memory_remote import InMemoryRemote
 from vimbank.ingestion.dialog import Turn
 from vimbank.jobs import consolidate as job
 from vimbank.jobs.context import JobContext, Surroundings
 from vimbank.jobs.pulse import JobCancelled
 from vimbank.service import MemoryService
+from vimbank.settings import EncoderSettings, IngestSettings, Settings
+from vimbank.wiring import open_service
 
 ACTIVE, SUPERSEDED = MemoryState.ACTIVE, MemoryState.SUPERSEDED
 
 
 @pytest.fixture
 def service(tmp_path: Path, clock: SettableClock) -> Iterator[MemoryService]:
-    with open_folder(tmp_path / "data", clock=clock) as service:
+    """Without conflicts: «I don't like tea» would supersede «I like tea» before anything could fold it."""
+    settings = Settings(
+        data_dir=tmp_path / "data", encoder=EncoderSettings(kind="hashing"), ingest=IngestSettings(conflicts=False)
+    )
+    with open_service(settings, clock=clock) as service:
         yield service
 
 
@@ -267,6 +275,42 @@ def test_the_event_of_a_fold_is_a_change_of_state(service: MemoryService, clock:
     entry = service.history("default", first)[-1]
     assert entry.event is Event.STATE
     assert dict(entry.changes) == {"state": ("active", "superseded"), "superseded_by": (None, second)}
+
+
+def test_case_88_an_index_that_cannot_be_written_costs_no_source(service: MemoryService, clock: SettableClock) -> None:
+    """The index outside the process fails right after the fold: it lags behind the store, which has all of it."""
+    first, second = tea(service, clock)
+    failures: list[Exception] = []
+
+    def before(_call: str) -> None:
+        if failures:
+            raise failures[0]
+
+    index = InMemoryRemote(before=before)
+    follower = RemoteFollower(service.store, index, first_probe_s=0.01, longest_probe_s=0.05)
+    partition = one(service, first).partition
+    follower.catch_up()
+    failures.append(BackendUnavailable("engine", "refused"))
+    assert run(service, clock)["folded"] == 1
+    with pytest.raises(BackendUnavailable):
+        follower.catch_up()
+    source = one(service, first)
+    assert (source.text, source.state, source.superseded_by) == ("I like tea", SUPERSEDED, second)
+    assert one(service, second).state is ACTIVE
+    failures.clear()
+    assert {each.id for each in index.searchable(partition)} == {first, second}
+    until(lambda: _caught_up(follower))
+    assert {each.id for each in index.searchable(partition)} == {second}
+    assert service.restore("default", first).text == "I like tea"
+    follower.close()
+
+
+def _caught_up(follower: RemoteFollower) -> bool:
+    try:
+        follower.catch_up()
+    except BackendUnavailable:  # the breaker lets nothing through for a moment
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
