@@ -24,6 +24,7 @@ from typing import Any, Final
 from vimbank.domain.filters import Condition
 from vimbank.domain.models import MemoryDraft, Query
 from vimbank.encoders.onnx import OnnxEncoder
+from vimbank.eval.bench_life import LIFE_BENCHES
 from vimbank.eval.bench_stack import NEEDS, STACK_BENCHES
 from vimbank.eval.crash import crash_rounds
 from vimbank.eval.machine import describe_machine
@@ -296,6 +297,7 @@ BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "restart": restart,
     "help": command_help,
     "crash": crash,
+    **LIFE_BENCHES,
 }
 _ALL: Final = {**BENCHES, **STACK_BENCHES}
 _SIZES: Final = ("size", "searches", "adds", "passages", "rounds")

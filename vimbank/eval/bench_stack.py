@@ -17,6 +17,7 @@ from elasticsearch.helpers import bulk
 from vimbank.domain.models import FusionName, Query
 from vimbank.domain.text import analyze_query
 from vimbank.eval.bench_celery import celery_rate
+from vimbank.eval.bench_life import LIFE_ON_POSTGRES
 from vimbank.eval.measure import Plan, Row, percentiles
 from vimbank.eval.servers import running_server
 from vimbank.eval.synthetic import Corpus
@@ -292,6 +293,7 @@ STACK_BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "elasticsearch-follow": elasticsearch_follow,
     "celery-jobs": celery_jobs,
     "postgres-processes": concurrent_processes,
+    **LIFE_ON_POSTGRES,
 }
 
 NEEDS: Final[dict[str, Sequence[str]]] = {
@@ -299,5 +301,6 @@ NEEDS: Final[dict[str, Sequence[str]]] = {
     "elasticsearch-follow": ("elasticsearch",),
     "celery-jobs": ("redis", "postgres"),
     "postgres-processes": ("postgres",),
+    **dict.fromkeys(LIFE_ON_POSTGRES, ("postgres",)),
 }
 """Which services a bench runs on, by the names of the options that give their URLs."""
