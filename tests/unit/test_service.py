@@ -23,6 +23,8 @@ from vimbank.domain.models import (
 )
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import ConfigError, Conflict, InvalidInput, ModelError, NotFound, VimbankError
+from vimbank.feed.notices import LocalNotices
+from vimbank.feed.remotes import Remotes
 from vimbank.ingestion.dialog import Turn
 from vimbank.ingestion.tasks import TaskRun, TaskStep
 from vimbank.service import MemoryService
@@ -319,6 +321,35 @@ def test_case_144_strength_is_capped_and_a_fresh_exact_match_still_wins(service:
     assert service.get("default", trivial.id).strength == 20.0
     exact = service.add(draft("the exact words of the question", bank="dialog"))
     assert service.search(query("the exact words of the question")).results[0].memory.id == exact.id
+
+
+# -- notices --
+
+
+class Noted(LocalNotices):
+    """Keeps what was announced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.revisions: list[int] = []
+
+    def announce(self, revision: int) -> None:
+        self.revisions.append(revision)
+
+
+def test_a_write_announces_a_revision_that_it_wrote_and_no_write_none(service: MemoryService) -> None:
+    notices = Noted()
+    service._remotes = Remotes([], notices, every_s=60)  # as with an engine outside the process
+    first = service.add(draft("red kite"))
+    service.add(draft("red kite"))  # a duplicate: nothing new
+    service.add_many([draft("blue heron"), draft(""), draft("grey owl")])
+    service.archive("default", first.id)
+    service.restore("default", first.id)
+    updated = service.update("default", first.id, MemoryPatch(pinned=True))
+    service.delete("default", first.id)
+    service.feedback("default", service.add(draft("tern")).id, Signal.USED)
+    service.fold_recalls()
+    assert notices.revisions == [1, 3, 4, 5, updated.revision, 7, 8, 9]
 
 
 # -- the encoder --
