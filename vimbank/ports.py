@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from vimbank.domain.curves import Curve
+from vimbank.domain.endings import Ended
 from vimbank.domain.filters import Filter
 from vimbank.domain.jobs import Job, JobState, Progress, QueueName
 from vimbank.domain.models import (
@@ -37,6 +38,7 @@ from vimbank.domain.models import (
     Vector,
     Vectors,
 )
+from vimbank.errors import Conflict
 
 __all__ = [
     "AccessLog",
@@ -45,6 +47,7 @@ __all__ = [
     "ChatModel",
     "ChatReply",
     "ChatUsage",
+    "ClaimStore",
     "Clock",
     "DenseIndex",
     "DenseLeg",
@@ -52,6 +55,7 @@ __all__ = [
     "Embedded",
     "Encoder",
     "EncoderIdentity",
+    "Ending",
     "JobQueue",
     "JobStore",
     "Judged",
@@ -432,6 +436,45 @@ class MemoryStore(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What has ended of a memory by what others say; of each of them, the content hash with which it was read."""
+
+    tenant: str
+    id: str
+    content_hash: str
+    ended: Sequence[Ended]
+    enders: Mapping[str, str]
+
+
+class ClaimStore(Protocol):
+    """What a store knows of claims: what each memory says something about (V-10, docs/adr/0011).
+
+    A memory is as it was read as long as its content hash is the same.
+    """
+
+    def unread(self, partition: Partition, *, after: int, limit: int, again: bool = False) -> list[Memory]:
+        """Memories, of kinds that take part, whose claims nobody has noted (``again``: or has), in any state but
+        deleted, by ascending number, from above ``after``."""
+        ...
+
+    def put_claims(self, read: Sequence[tuple[Memory, Sequence[tuple[str, str]]]]) -> int:
+        """Note the (subject, attribute) pairs of memories, () where one states nothing; how many are as they were."""
+        ...
+
+    def claiming(self, partition: Partition, *, batch: int = 1_000) -> Iterable[list[Memory]]:
+        """Every memory with a claim, in any state but deleted, in batches, by number, as of one moment."""
+        ...
+
+    def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
+        """Write what has ended by ``now``, in one transaction; the memory then, one result an ending, in order.
+
+        None: nothing new, as it stands already, or somebody has taken it back. Conflict: the memory or one that ended
+        it is not as it was read, or is suppressed. ``dry_run``: what would be; nothing is written.
+        """
+        ...
 
 
 class AccessLog(Protocol):

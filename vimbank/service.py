@@ -48,7 +48,7 @@ from vimbank.ingestion.documents import extract
 from vimbank.ingestion.prepare import Limits, Preparer
 from vimbank.ingestion.tasks import TaskRun, drafts_of_task
 from vimbank.lifecycle.planning import Forecast, Lifecycles
-from vimbank.ports import AccessLog, Clock, Embedded, Encoder, EncoderIdentity, MemoryStore, PreparedDraft
+from vimbank.ports import AccessLog, ClaimStore, Clock, Embedded, Encoder, EncoderIdentity, MemoryStore, PreparedDraft
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -112,7 +112,7 @@ class Readiness:
     components: Mapping[str, str]
 
 
-class Upkeep(MemoryStore, Protocol):
+class Upkeep(MemoryStore, ClaimStore, Protocol):
     """What the service asks of the store beyond reading and writing memories."""
 
     def encoder_identity(self) -> EncoderIdentity | None: ...

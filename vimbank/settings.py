@@ -131,6 +131,9 @@ class JobSettings(_Room):
         None, gt=0, description="How often what has faded is archived, seconds; unset: when asked."
     )
     expire_every_s: float = Field(86_400.0, gt=0, description="How often what has expired is archived, seconds.")
+    conflicts_every_s: float = Field(
+        3_600.0, gt=0, description="How often what no write has superseded is looked for, seconds."
+    )
     prune_every_s: float | None = Field(
         None, gt=0, description="How often what was archived long ago goes, seconds; unset: when asked."
     )

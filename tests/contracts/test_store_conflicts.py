@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from tests.contracts.backends import EVERY, Store, new_url, opened
-from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, live_ids, patch, prepared
+from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, live_ids, patch, prepared, vector
 from vimbank.domain.endings import Ended, Reason
-from vimbank.domain.models import AddResult, Event, Memory, MemoryState, StateChange
+from vimbank.domain.fingerprint import content_hash
+from vimbank.domain.models import AddResult, Event, Memory, MemoryDraft, MemoryState, Source, StateChange
 from vimbank.domain.superseding import keys_of
-from vimbank.ports import PreparedDraft, PreparedPatch
+from vimbank.errors import Conflict
+from vimbank.ports import Embedded, Ending, PreparedDraft, PreparedPatch
 from vimbank.store.sql import SqlStore
 
 ACTIVE, SUPERSEDED = MemoryState.ACTIVE, MemoryState.SUPERSEDED
@@ -310,6 +312,79 @@ def test_a_past_that_was_written_down_later_is_told_as_it_was(store: Store) -> N
     [(second, _), (third, _)] = store.as_of(ALICE, MAR + timedelta(days=1))
     assert (second.id, third.id) == (more.id, rome.id)
     assert second.ended == (lives_in("oslo", rome.id, MAR),)
+
+
+class TestClaims:
+    """``ClaimStore``: what the job works on."""
+
+    def test_unread_are_those_that_nobody_asked(self, store: Store) -> None:
+        said = say(store, "I live in Oslo.", now=JAN).id
+        one_, two = add(store, prepared("I live in Bonn."), prepared("such a splendid day"), now=JAN)
+        add(store, prepared("whole", segments=["I live in Bern.", "second"]), now=JAN)
+        step = MemoryDraft(tenant="t", user_id="alice", bank="dialog", text="x", source=Source(parent_id=two.id))
+        add(store, PreparedDraft(step, content_hash(step), 1, Embedded(vector("x"))))
+        add(store, prepared("I live in Lima.", user_id="bob"), prepared("so far", kind="summary"))
+        found = store.unread(ALICE, after=0, limit=10)
+        assert [each.id for each in found] == [one_.id, two.id]
+        assert store.unread(ALICE, after=0, limit=1) == found[:1]
+        assert store.unread(ALICE, after=found[0].number, limit=10) == found[1:]
+        again = store.unread(ALICE, after=0, limit=10, again=True)
+        assert [each.id for each in again] == [said, one_.id, two.id]
+        assert store.put_claims([(each, keys_of(each)) for each in found]) == 2
+        assert store.unread(ALICE, after=0, limit=10) == []
+        batches = list(store.claiming(ALICE, batch=1))
+        assert [[each.id for each in batch] for batch in batches] == [[said], [one_.id]]
+
+    def test_claims_of_a_text_that_was_changed_meanwhile_are_not_noted(self, store: Store) -> None:
+        [added] = add(store, prepared("I live in Bonn."), now=JAN)
+        [read] = store.unread(ALICE, after=0, limit=10)
+        store.update(patch(added.id, text="I live in Oslo."), tenant="t", actor="alice", now=FEB)
+        assert store.put_claims([(read, keys_of(read))]) == 0
+        store.delete("t", [added.id], actor="alice", now=FEB)
+        assert store.put_claims([(read, keys_of(read))]) == 0
+        assert list(store.claiming(ALICE)) == []
+
+    def ending(self, store: Store, old: str, new: str, at: datetime = FEB) -> Ending:
+        return Ending(
+            "t", old, one(store, old).content_hash, [lives_in("oslo", new, at)], {new: one(store, new).content_hash}
+        )
+
+    def test_what_is_written_meanwhile_is_left_alone(self, store: Store) -> None:
+        oslo, rome = (made.id for made in add(store, prepared("I live in Oslo."), prepared("I live in Rome.")))
+        old_changed, new_changed = (
+            replace(self.ending(store, oslo, rome), content_hash="another"),
+            replace(self.ending(store, oslo, rome), enders={rome: "another"}),
+        )
+        gone = replace(self.ending(store, oslo, rome), id="gone")
+        before = store.state().revision
+        results = store.end([old_changed, new_changed, gone], now=MAR)
+        assert [type(each) for each in results] == [Conflict] * 3
+        assert store.state().revision == before
+
+    def test_a_rehearsal_writes_nothing_and_tells_the_same(self, store: Store) -> None:
+        oslo, rome = (made.id for made in add(store, prepared("I live in Oslo."), prepared("I live in Rome.")))
+        ending = self.ending(store, oslo, rome)
+        before = store.state().revision
+        [told] = store.end([ending], dry_run=True, now=MAR)
+        assert isinstance(told, Memory)
+        assert (told.state, told.superseded_by, store.state().revision) == (SUPERSEDED, rome, before)
+        [done] = store.end([ending], now=MAR)
+        assert isinstance(done, Memory)
+        assert done == one(store, oslo) == replace(told, revision=before + 1, updated_at=MAR)
+        assert store.end([ending], now=APR) == [None]
+
+    def test_what_has_not_begun_is_not_ended(self, store: Store) -> None:
+        oslo, rome = (made.id for made in add(store, prepared("I live in Oslo."), prepared("I live in Rome.")))
+        assert store.end([self.ending(store, oslo, rome, APR)], now=MAR) == [None]
+
+    def test_what_was_taken_back_stays_so_until_the_text_changes(self, store: Store) -> None:
+        oslo = say(store, "I live in Oslo.", now=JAN).id
+        rome = say(store, "I live in Rome.", now=FEB).id
+        ending = self.ending(store, oslo, rome)
+        restore(store, oslo, now=MAR)
+        assert store.end([ending], now=MAR) == [None]
+        store.update(rewording(oslo, "I live in Oslo, Norway."), tenant="t", actor="alice", now=MAR)
+        assert one(store, oslo).superseded_by == rome
 
 
 @pytest.mark.services

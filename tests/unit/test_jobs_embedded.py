@@ -236,7 +236,7 @@ class TestServer:
 def test_the_schedule_is_what_the_settings_say(tmp_path: Path) -> None:
     planned = {each.name: each for each in job_schedules(settings(tmp_path, check_every_s=7))}
     assert planned["check"].every == timedelta(seconds=7)
-    assert set(planned) == {"follow", "snapshot", "compact", "check", "reinforce", "expire"}
+    assert set(planned) == {"follow", "snapshot", "compact", "check", "reinforce", "expire", "conflicts"}
     names = {"forget", "prune", "summarise", "portrait", "consolidate", "assess"}
     asked = {f"{name}_every_s": 60.0 for name in names}
     planned = {each.name: each for each in job_schedules(settings(tmp_path, **asked))}

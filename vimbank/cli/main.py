@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "suppress": Entry("vimbank.cli.lifecycle", "suppress", "Hide a memory from every search, and keep it."),
     "unsuppress": Entry("vimbank.cli.lifecycle", "unsuppress", "Show a suppressed memory again."),
     "forecast": Entry("vimbank.cli.lifecycle", "forecast", "Show which memories go, when and why."),
+    "conflicts": Entry("vimbank.cli.conflicts", "conflicts", "Supersede what newer memories contradict."),
     "consolidate": Entry("vimbank.cli.consolidating", "consolidate", "Fold memories that say the same in other words."),
     "stats": Entry("vimbank.cli.upkeep", "stats", "Count what is stored."),
     "check": Entry("vimbank.cli.upkeep", "check", "Compare every index with the store, and repair it."),

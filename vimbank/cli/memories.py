@@ -11,7 +11,7 @@ from vimbank.cli.command import Call, command
 from vimbank.cli.render import render_history, render_memory, render_page
 from vimbank.cli.values import filter_of, object_of, text_of, time_of
 from vimbank.domain.filters import Filter
-from vimbank.domain.models import ListQuery, MemoryDraft, MemoryPatch, MemoryState, Scope, Signal
+from vimbank.domain.models import AddResult, ListQuery, MemoryDraft, MemoryPatch, MemoryState, Scope, Signal
 from vimbank.domain.records import history_record, memory_record, page_record, plain
 from vimbank.errors import NotFound
 from vimbank.service import MemoryService
@@ -73,8 +73,15 @@ def add(call: Call, text: str, metadata: str | None, **options: Any) -> None:
     )
     with open_service(call.settings()) as service:
         result = service.add(draft, actor=ACTOR)
-    note = " (already there)" if result.duplicate else f" ({result.segments} segments)" if result.segments else ""
-    call.answer(plain(result), f"{result.id}{note}")
+    call.answer(plain(result), f"{result.id}{_note(result)}")
+
+
+def _note(result: AddResult) -> str:
+    if result.duplicate:
+        return " (already there)"
+    if result.superseded:
+        return f" (supersedes {', '.join(result.superseded)})"
+    return f" ({result.segments} segments)" if result.segments else ""
 
 
 @command("get", example="vimbank get 0192f7a0-5b7e-7c3a-9b1d-2f6c1a3d4e5f")

@@ -10,19 +10,44 @@ from typing import Final
 
 from vimbank.domain.conflicts import Claim, claim_keys, claims_of, is_single_valued
 from vimbank.domain.endings import Ended, Reason
-from vimbank.domain.models import PARENT_KIND, RUN_KIND, SEGMENT_KIND, Memory, MemoryDraft, MemoryState
+from vimbank.domain.models import (
+    PARENT_KIND,
+    RUN_KIND,
+    SEGMENT_KIND,
+    Event,
+    HistoryEntry,
+    Memory,
+    MemoryDraft,
+    MemoryState,
+)
 from vimbank.domain.statements import OTHERS, Reading, read_memory
 from vimbank.domain.summaries import DERIVED_KINDS
 
-__all__ = ["after_endings", "keys_of", "lookups", "merged", "own_claims", "said_at", "takes_part"]
+__all__ = [
+    "ACTOR",
+    "OUTSIDE",
+    "after_endings",
+    "is_outdated",
+    "keys_of",
+    "lookups",
+    "merged",
+    "own_claims",
+    "said_at",
+    "taken_back",
+    "takes_part",
+]
 
-_OUTSIDE: Final = frozenset({PARENT_KIND, SEGMENT_KIND, RUN_KIND}) | DERIVED_KINDS
+ACTOR: Final = "conflicts"
+"""Who changes a memory because another one contradicts it, in its history."""
+
+OUTSIDE: Final = frozenset({PARENT_KIND, SEGMENT_KIND, RUN_KIND}) | DERIVED_KINDS
+"""Kinds of memories that take no part in conflicts."""
 
 
 def takes_part(memory: Memory | MemoryDraft) -> bool:
     """Whether a memory supersedes, and is superseded, by what it says: not a document, a summary or a portrait, nor
     what is a part of something (a segment, a step of a task run), since it stands and falls with that."""
-    return memory.kind not in _OUTSIDE and memory.source.parent_id is None
+    return memory.kind not in OUTSIDE and memory.source.parent_id is None
 
 
 def keys_of(memory: Memory | MemoryDraft) -> tuple[tuple[str, str], ...]:
@@ -77,12 +102,13 @@ def after_endings(memory: Memory, ended: Sequence[Ended], claims: Sequence[Claim
 
     All that it says: it is superseded by what ended the last of it, and valid until then, never longer than it said
     itself. Less than that, or it is pinned: it stays what it is and names what has ended. What is archived or
-    suppressed is left alone until it comes back, and nothing here makes a superseded memory current again.
+    suppressed is left alone until it comes back, and so is what somebody else superseded, as a duplicate of another.
+    Nothing here makes a superseded memory current again.
 
-    Args:    ended: all that has, as ``merged`` gives it, not empty.  claims: of this memory.
-             memory: ``valid_to`` as it was before it was superseded.
+    Args:    memory: as it stands, but with the ``valid_to`` that it had before it was superseded.
+             ended: all that has, as ``merged`` gives it, not empty.  claims: of this memory.
     """
-    if memory.state not in (MemoryState.ACTIVE, MemoryState.SUPERSEDED):
+    if memory.state is not MemoryState.ACTIVE and not is_outdated(memory):
         return memory
     stale = {_told(each) for each in ended}
     whole = bool(claims) and all(claim.complete and _stated(claim) in stale for claim in claims)
@@ -93,6 +119,27 @@ def after_endings(memory: Memory, ended: Sequence[Ended], claims: Sequence[Claim
             memory, state=MemoryState.SUPERSEDED, superseded_by=last.new_id, valid_to=valid_to, ended=tuple(ended)
         )
     return memory if memory.state is MemoryState.SUPERSEDED else replace(memory, ended=tuple(ended))
+
+
+def is_outdated(memory: Memory) -> bool:
+    """Whether it is superseded because all that it says has ended, and not as a duplicate of another."""
+    ended = memory.ended
+    return memory.state is MemoryState.SUPERSEDED and bool(ended) and memory.superseded_by == ended[-1].new_id
+
+
+def taken_back(history: Iterable[HistoryEntry]) -> frozenset[str]:
+    """Whose endings of a memory's present text somebody has undone: the ids of the memories that had ended it.
+
+    Args:    history: of the memory, oldest first.
+    """
+    undone: set[str] = set()
+    for entry in history:
+        if entry.event is not Event.STATE:
+            undone = set() if entry.old_text != entry.new_text else undone
+        elif entry.actor != ACTOR and "ended" in entry.changes:
+            before, after = ({each["new_id"] for each in side} for side in entry.changes["ended"])
+            undone |= before - after
+    return frozenset(undone)
 
 
 def _told(ended: Ended) -> tuple[str, str, str | None, bool]:

@@ -11,6 +11,9 @@ from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snap
 from vimbank.jobs.assess import PARAMS as ASSESS_PARAMS
 from vimbank.jobs.assess import assess
 from vimbank.jobs.assess import validate as validate_assess
+from vimbank.jobs.conflicts import PARAMS as CONFLICTS_PARAMS
+from vimbank.jobs.conflicts import conflicts
+from vimbank.jobs.conflicts import validate as validate_conflicts
 from vimbank.jobs.consolidate import PARAMS as CONSOLIDATE_PARAMS
 from vimbank.jobs.consolidate import consolidate
 from vimbank.jobs.consolidate import validate as validate_consolidate
@@ -137,6 +140,15 @@ _ALL: Final = (
         description="Judge what is worth remembering: what nobody judged yet, with a model what no model judged.",
         validate=validate_assess,
         params=ASSESS_PARAMS,
+        time_limit_s=86_400.0,
+    ),
+    JobSpec(
+        name="conflicts",
+        queue="lifecycle",
+        run=conflicts,
+        description="Supersede what newer memories contradict, where no write has.",
+        validate=validate_conflicts,
+        params=CONFLICTS_PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(

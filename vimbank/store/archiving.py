@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from vimbank.domain.archive import Archived, Outcome, Past
 from vimbank.domain.models import Event, Memory, MemoryState
+from vimbank.domain.superseding import keys_of
 from vimbank.domain.times import from_micros, to_micros
 from vimbank.errors import Conflict, InvalidInput
 from vimbank.store.rows import (
@@ -195,7 +196,10 @@ class SqlArchive:
             )  # fmt: skip
             columns = _record_columns(entry, again, number, revision, 0, rows.counters.encoder)
             rows.run(self._store._statements.insert_record, **columns)
-        rows.insert(replace(entry.memory, number=number, revision=revision), entry.key, None)
+        memory = replace(entry.memory, number=number, revision=revision)
+        rows.insert(memory, entry.key, None)
+        if claims := keys_of(memory):
+            rows.put_claims(memory, claims)
         if entry.vector is not None:
             made = None if entry.token_vectors is None else dump_tokens(entry.token_vectors)
             rows.run(

@@ -8,17 +8,19 @@ from typing import Any, Final
 from vimbank.domain.conflicts import Claim, decide
 from vimbank.domain.endings import Ended
 from vimbank.domain.models import AddResult, Event, HistoryEntry, Memory, MemoryState
-from vimbank.domain.superseding import after_endings, lookups, merged, own_claims
-from vimbank.ports import PreparedDraft, PreparedPatch
+from vimbank.domain.superseding import ACTOR, after_endings, is_outdated, lookups, merged, own_claims, taken_back
+from vimbank.errors import Conflict
+from vimbank.ports import Ending, PreparedDraft, PreparedPatch
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, add_draft, differences, update_memory
 
-__all__ = ["ACTOR", "NEAREST", "add_memory", "carry_out", "change_memory", "settle", "valid_to_before"]
-
-ACTOR: Final = "conflicts"
-"""Who changes a memory because another one contradicts it, in its history."""
+__all__ = ["NEAREST", "NOTHING", "add_memory", "change_memory", "end", "put_claims", "settle", "valid_to_before"]
 
 NEAREST: Final = 32
 """Memories on each side in time, of one subject and attribute, that a write is compared with; the job sees all."""
+
+
+NOTHING: Final = ("", "")
+"""The claim of what was read and states nothing, so that it is not read again and again."""
 
 
 def add_memory(rows: Rows, prepared: PreparedDraft, *, actor: str, now: datetime) -> AddResult:
@@ -65,7 +67,7 @@ def settle(rows: Rows, memory: Memory, *, now: datetime) -> tuple[str, ...]:
         if set(decision.ended) <= set(old.ended):
             continue
         ended = decision.ended if old.id == memory.id else _ended_by(memory, old, claims)
-        new = carry_out(rows, old, ended, claims[old.id], now=now)
+        new = _carry_out(rows, old, ended, claims[old.id], now=now)
         if new is not None and new.superseded_by == memory.id:
             superseded.append(new.id)
     return tuple(sorted(superseded))
@@ -84,13 +86,42 @@ def _ended_by(memory: Memory, old: Memory, claims: Mapping[str, Sequence[Claim]]
     ]
 
 
-def carry_out(
-    rows: Rows, old: Memory, ended: Iterable[Ended], claims: Sequence[Claim], *, now: datetime
-) -> Memory | None:
-    """Write what has ended of a memory by ``now``, beside what had; None where that is nothing new.
+def put_claims(rows: Rows, read: Iterable[tuple[Memory, Sequence[tuple[str, str]]]]) -> int:
+    """See ``ClaimStore.put_claims``."""
+    kept = 0
+    for memory, claims in read:
+        standing = rows.by_id(memory.tenant, memory.id)
+        if standing is not None and (standing.number, standing.content_hash) == (memory.number, memory.content_hash):
+            rows.put_claims(standing, claims or [NOTHING])
+            kept += 1
+    return kept
 
-    Args:    old: as it stands.  claims: of it.
-    """
+
+def end(rows: Rows, endings: Iterable[Ending], *, dry_run: bool, now: datetime) -> list[Memory | Conflict | None]:
+    """See ``ClaimStore.end``."""
+    return [_end(rows, each, dry_run=dry_run, now=now) for each in endings]
+
+
+def _end(rows: Rows, ending: Ending, *, dry_run: bool, now: datetime) -> Memory | Conflict | None:
+    old = rows.by_id(ending.tenant, ending.id)
+    for name, content_hash in ending.enders.items():
+        if not _stands(rows.by_id(ending.tenant, name), content_hash):
+            return Conflict(f"memory {name!r} was written meanwhile")
+    if old is None or not _stands(old, ending.content_hash):
+        return Conflict(f"memory {ending.id!r} was written meanwhile")
+    undone = taken_back(record.entry for record in rows.history_of(old))
+    ended = [each for each in ending.ended if each.new_id not in undone]
+    return _carry_out(rows, old, ended, own_claims(old), now=now, dry_run=dry_run)
+
+
+def _stands(memory: Memory | None, content_hash: str) -> bool:
+    return memory is not None and memory.content_hash == content_hash and memory.state is not MemoryState.SUPPRESSED
+
+
+def _carry_out(
+    rows: Rows, old: Memory, ended: Iterable[Ended], claims: Sequence[Claim], *, now: datetime, dry_run: bool = False
+) -> Memory | None:
+    """Write what has ended of a memory by ``now``, beside what had; the memory then. None where that is nothing new."""
     due = [each for each in ended if each.from_instant <= now]
     if not due:
         return None
@@ -102,6 +133,8 @@ def carry_out(
     fields = ("state", "superseded_by", "valid_to", "ended")
     if new is was or all(getattr(old, name) == getattr(new, name) for name in fields):
         return None
+    if dry_run:
+        return new
     new = replace(new, updated_at=now, revision=rows.take_revision())
     rows.move(new)
     entry = HistoryEntry(old.id, new.revision, now, Event.STATE, ACTOR, None, None, differences(old, new))
@@ -116,9 +149,13 @@ def _standing(rows: Rows, memory: Memory) -> Memory:
 def valid_to_before(rows: Rows, memory: Memory) -> datetime | None:
     """Until when a superseded memory was valid by its own account."""
     for record in reversed(rows.history_of(memory)):
+        if record.entry.event is Event.UPDATE and "valid_to" in record.entry.changes:
+            break  # said since then
         undo: Mapping[str, Any] | None = record.undo
         if undo is not None and undo["state"] is not MemoryState.SUPERSEDED:
             before: datetime | None = undo["valid_to"]
             return before
-    ours = memory.ended and memory.valid_to == memory.ended[-1].from_instant
-    return None if ours else memory.valid_to
+    else:
+        if is_outdated(memory) and memory.valid_to == memory.ended[-1].from_instant:
+            return None  # it came without its history
+    return memory.valid_to

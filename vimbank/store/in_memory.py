@@ -32,9 +32,9 @@ from vimbank.domain.models import (
     Vectors,
 )
 from vimbank.domain.reinforcement import Standing
-from vimbank.domain.superseding import said_at
+from vimbank.domain.superseding import said_at, takes_part
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Ending, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     IdSource,
@@ -42,7 +42,7 @@ from vimbank.store.changes import (
     as_they_stood,
     delete_memories,
 )
-from vimbank.store.conflicts import add_memory, change_memory
+from vimbank.store.conflicts import NOTHING, add_memory, change_memory, end, put_claims
 from vimbank.store.counts import StoreCounts
 from vimbank.store.folding import Recalled, Touched, fold_recalls
 from vimbank.store.lives import LIFE_STATES, life_row, lives
@@ -248,6 +248,34 @@ class InMemoryStore:
         """See ``MemoryStore.put_samples``."""
         with self._lock:
             return put_samples(self._rows, judged, actor=actor, now=now)
+
+    # -- claims --
+
+    def unread(self, partition: Partition, *, after: int, limit: int, again: bool = False) -> list[Memory]:
+        """See ``ClaimStore.unread``."""
+        with self._lock:
+            found = [each for each in self._rows.standing() if each.partition == partition and each.number > after]
+            found = [each for each in found if takes_part(each)]
+            return [each for each in found if again or not self._rows.claims.get(each.number)][:limit]
+
+    def put_claims(self, read: Sequence[tuple[Memory, Sequence[tuple[str, str]]]]) -> int:
+        """See ``ClaimStore.put_claims``."""
+        with self._lock:
+            return put_claims(self._rows, read)
+
+    def claiming(self, partition: Partition, *, batch: int = 1_000) -> Iterator[list[Memory]]:
+        """See ``ClaimStore.claiming``."""
+        with self._lock:
+            claims = self._rows.claims
+            found = [each for each in self._rows.standing() if each.partition == partition]
+            found = [each for each in found if claims.get(each.number, frozenset()) - {NOTHING}]
+        for start in range(0, len(found), batch):
+            yield found[start : start + batch]
+
+    def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
+        """See ``ClaimStore.end``."""
+        with self._lock:
+            return end(self._rows, endings, dry_run=dry_run, now=now)
 
     # -- reads --
 

@@ -27,7 +27,7 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.times import to_micros
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import Embedded, EncoderIdentity, Ending, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
 from vimbank.store import reencoding
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
@@ -35,8 +35,9 @@ from vimbank.store.changes import (
     as_they_stood,
     delete_memories,
 )
+from vimbank.store.claims import claiming, unread
 from vimbank.store.compaction import compact, compacted_in
-from vimbank.store.conflicts import add_memory, change_memory
+from vimbank.store.conflicts import add_memory, change_memory, end, put_claims
 from vimbank.store.connections import Connections
 from vimbank.store.counts import StoreCounts
 from vimbank.store.engine import cursor_of, disk_bytes, integrity, open_engine, streaming, translated
@@ -175,6 +176,31 @@ class SqlStore:
     def put_samples(self, judged: Sequence[Judged], *, actor: str, now: datetime) -> int:
         """See ``MemoryStore.put_samples``."""
         return self._commits.run(lambda rows: put_samples(rows, judged, actor=actor, now=now)) if judged else 0
+
+    # -- claims --
+
+    def unread(self, partition: Partition, *, after: int, limit: int, again: bool = False) -> list[Memory]:
+        """See ``ClaimStore.unread``."""
+        with self._connections.snapshot() as connection:
+            wanted = unread(partition, after=after, again=again).limit(limit)
+            return [memory_from_row(row) for row in connection.execute(wanted)]
+
+    def put_claims(self, read: Sequence[tuple[Memory, Sequence[tuple[str, str]]]]) -> int:
+        """See ``ClaimStore.put_claims``."""
+        return self._commits.run(lambda rows: put_claims(rows, read)) if read else 0
+
+    def claiming(self, partition: Partition, *, batch: int = 1_000) -> Iterator[list[Memory]]:
+        """See ``ClaimStore.claiming``."""
+        with self._connections.snapshot() as connection:
+            rows = connection.execute(claiming(partition).execution_options(yield_per=batch))
+            for found in rows.partitions():
+                yield [memory_from_row(row) for row in found]
+
+    def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
+        """See ``ClaimStore.end``."""
+        if not endings:
+            return []
+        return self._commits.run(lambda rows: end(rows, endings, dry_run=dry_run, now=now))
 
     # -- reads --
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult, Unset
+from vimbank.domain.superseding import is_outdated
 from vimbank.errors import Conflict, InvalidInput, NotFound
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, delete_memories, differences
 from vimbank.store.conflicts import valid_to_before
@@ -112,7 +113,7 @@ def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetim
     if change.to is MemoryState.ACTIVE:
         # Its clock starts again, or the next run would send it back to where it came from.
         recalled_at = now if recalled_at is None else max(now, recalled_at)
-        if old.state in (MemoryState.SUPERSEDED, MemoryState.ACTIVE):
+        if is_outdated(old) or _takes_back(old, change):
             ended = ()
         if old.state is MemoryState.SUPERSEDED and isinstance(change.valid_to, Unset):
             valid_to = valid_to_before(rows, old)  # or no search would find it

@@ -43,6 +43,7 @@ def job_schedules(settings: Settings) -> Sequence[Schedule]:
         reinforce_every_s=settings.store.recalls_fold_s,
         forget_every_s=jobs.forget_every_s,
         expire_every_s=jobs.expire_every_s,
+        conflicts_every_s=jobs.conflicts_every_s,
         prune_every_s=jobs.prune_every_s,
         summarise_every_s=jobs.summarise_every_s,
         portrait_every_s=jobs.portrait_every_s,

@@ -1,0 +1,38 @@
+"""What an add supersedes, as the command line tells it, and `vimbank conflicts`."""
+
+import pytest
+
+from tests.cli.conftest import Vimbank
+
+
+def test_an_add_tells_what_it_superseded(vimbank: Vimbank) -> None:
+    oslo = vimbank("add", "I live in Oslo.", "--user", "ana", "--created-at", "2026-01-01", "--json").json["id"]
+    rome = vimbank("add", "I live in Rome.", "--user", "ana", "--json").json
+    assert rome["superseded"] == [oslo]
+    bern = vimbank("add", "I live in Bern.", "--user", "ana")
+    assert f"(supersedes {rome['id']})" in bern.out
+    assert vimbank("get", oslo, "--json").json["state"] == "superseded"
+
+
+def test_conflicts_lists_what_no_write_has_superseded(vimbank: Vimbank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIMBANK_INGEST__CONFLICTS", "false")
+    oslo = vimbank("add", "I live in Oslo.", "--user", "ana", "--created-at", "2026-01-01", "--json").json["id"]
+    rome = vimbank("add", "I live in Rome.", "--user", "ana", "--json").json
+    assert rome["superseded"] == []
+    told = vimbank("conflicts", "--dry-run")
+    assert oslo in told.out
+    assert "1 of 2 would be superseded, 0 in part" in told.out
+    assert vimbank("get", oslo, "--json").json["state"] == "active"
+    done = vimbank("conflicts", "--json").json
+    assert (done["superseded"], done["items"][0]["id"], done["items"][0]["by"]) == (1, oslo, rome["id"])
+    assert vimbank("get", oslo, "--json").json["superseded_by"] == rome["id"]
+    assert "0 of 1 superseded" in vimbank("conflicts").out
+
+
+def test_it_stops_where_it_would_take_too_much(vimbank: Vimbank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIMBANK_INGEST__CONFLICTS", "false")
+    vimbank("add", "I live in Oslo.", "--user", "ana", "--created-at", "2026-01-01")
+    vimbank("add", "I live in Rome.", "--user", "ana")
+    outcome = vimbank("conflicts", "--max-share", "0.1")
+    assert outcome.code == 1
+    assert "stopped" in outcome.out

@@ -1,0 +1,58 @@
+"""conflicts."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from vimbank.cli.command import Call, command
+from vimbank.cli.jobs import opened_jobs, run_here
+from vimbank.cli.render import first_line, table
+from vimbank.domain.jobs import JobState
+from vimbank.service import MemoryService
+from vimbank.wiring import open_service
+
+__all__ = ["conflicts"]
+
+_SHOWN_CHARS: Final = 60
+
+
+@command("conflicts", example="vimbank conflicts --dry-run", tenant=False)
+@click.option("--tenant", "only_tenant", help="Only this tenant's.  [default: all]")
+@click.option("--dry-run", is_flag=True, help="Only say what would be superseded.")
+@click.option("--reread", is_flag=True, help="Also read again what was read before, as after an upgrade.")
+@click.option("--max-share", type=float, help="What may go at most, 0 to 1.  [default: as the settings say]")
+def conflicts(call: Call, only_tenant: str | None, **options: Any) -> None:
+    """Supersede what newer memories contradict, where no write has, and list it.
+
+    Each memory does so as it is written, unless VIMBANK_INGEST__CONFLICTS is off; this is for what was there before,
+    for what began later and for dates that were changed. `vimbank restore ID` takes it back for good.
+    Exit code 1 where it would supersede too much and so does nothing.
+    """
+    params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
+    settings = call.settings()
+    with open_service(settings) as service:
+        with opened_jobs(settings, service) as opened:
+            job = run_here(opened, opened.start("conflicts", params))
+        if job.state is not JobState.SUCCEEDED or job.result is None:
+            raise click.ClickException(f"conflicts {job.state.value}{f': {job.error}' if job.error else ''}")
+        text = "" if call.json else _rendered(service, job.result)
+    call.answer(dict(job.result), text)
+    if job.result["stopped"] and not job.result["dry_run"]:
+        raise click.exceptions.Exit(1)
+
+
+def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
+    rows = []
+    for each in result["items"]:
+        texts = {found.id: found.text for found in service.store.get(each["tenant"], [each["id"], each["by"]])}
+        old, new = (first_line(texts.get(each[name], ""), _SHOWN_CHARS) for name in ("id", "by"))
+        rows.append(
+            ("all" if each["whole"] else "part", each["user_id"], each["bank"], each["id"], old, each["from"], new)
+        )
+    heading = ("ended", "user", "bank", "id", "text", "since", "by")
+    whole, part = ("due", "due_partly") if result["dry_run"] else ("superseded", "ended_partly")
+    verb = "would be superseded" if result["dry_run"] else "superseded"
+    lines = [table(rows, heading=heading)] if rows else []
+    lines.append(f"{result[whole]} of {result['memories']} {verb}, {result[part]} in part, {result['skipped']} skipped")
+    return "\n".join([*lines, *([f"stopped: {result['stopped']}"] if result["stopped"] else [])])
