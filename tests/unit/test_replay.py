@@ -188,6 +188,19 @@ def test_the_same_seed_asks_the_same_questions_whatever_the_policy(memorybank: P
     assert lives[0] == lives[1]
 
 
+def test_use_is_reported_after_the_share_of_searches_that_is_asked_for(memorybank: Path, tmp_path: Path) -> None:
+    stage = Stage(HASHING, None)
+    (world,) = worlds("memorybank", memorybank, splits=("report",), seed=1)
+    folded = {}
+    for feedback in (0.0, 0.5, 1.0):
+        habits = Habits(days_after=10, questions_a_day=2, feedback=feedback)
+        life = live(stage, world, tmp_path / str(feedback), habits, access="re-asked", bank={}, forgets=False)
+        folded[feedback] = life.folded
+    searches = 2 * 2 * 12  # two users, two a day, all of whose four memories are returned; one is the evidence
+    assert folded[1.0] - folded[0.0] == searches
+    assert folded[0.0] < folded[0.5] < folded[1.0]
+
+
 def test_a_clock_is_set_from_outside() -> None:
     clock = SetClock(datetime(2023, 1, 1, tzinfo=UTC))
     clock.now += timedelta(days=1)

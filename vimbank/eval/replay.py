@@ -213,7 +213,7 @@ class _Trial:
         return [[draft.id or "" for draft in said if draft.user_id == each.user_id] for each in _partitions(service)]
 
     def _random(self, service: MemoryService) -> "_Order":
-        generator = np.random.default_rng([self.plan.habits.seed, self.world.number, 1])
+        generator = np.random.default_rng([self.plan.habits.seed, self.world.number, 2])
         return [generator.permutation(ids).tolist() for ids in self._oldest_first(service)]
 
 
@@ -293,6 +293,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--zipf", type=_not_negative, default=habits.exponent, help="exponent of their popularity")
     parser.add_argument(
+        "--feedback", type=_share, default=habits.feedback, help="share of the searches after which use is reported"
+    )
+    parser.add_argument(
         "--forget-every-days", type=_positive, default=habits.forget_every_days, help="between two runs of forget, days"
     )
     parser.add_argument("--seed", type=_count, default=habits.seed, help="of everything that is drawn")
@@ -309,6 +312,7 @@ def _plan(chosen: argparse.Namespace) -> Plan:
         days_after=chosen.days_after,
         questions_a_day=chosen.questions_a_day,
         exponent=chosen.zipf,
+        feedback=chosen.feedback,
         forget_every_days=chosen.forget_every_days,
         seed=chosen.seed,
     )

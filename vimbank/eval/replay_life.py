@@ -61,6 +61,7 @@ class Habits:
         days_after: how long it goes on after the last session, days, >= 0.
         questions_a_day: searches of each conversation and day, >= 0.
         exponent: of Zipf's law of popularity, >= 0.
+        feedback: the share of the searches after which the evidence among the hits is reported as used, in [0, 1].
         forget_every_days: >= 1.
         seed: of the halves, the popularity and the draws.
     """
@@ -68,6 +69,7 @@ class Habits:
     days_after: int = 60
     questions_a_day: int = 3
     exponent: float = 1.0
+    feedback: float = 1.0
     forget_every_days: int = 7
     seed: int = 20_250_106
 
@@ -205,7 +207,7 @@ def live(
     """
     settings = stage.settings(folder, bank)
     life = Life()
-    generator = np.random.default_rng([habits.seed, world.number])
+    generator, reports = (np.random.default_rng([habits.seed, world.number, n]) for n in range(2))
     asked = world.questions.asked(access)
     by_user = {user: [each for each in asked if each.user_id == user] for user in world.users}
     popularity = {
@@ -221,7 +223,7 @@ def live(
             stage.clock.now = day + timedelta(days=1)
             for user in world.users:
                 for question in popularity[user].draw(habits.questions_a_day, said=said.__contains__):
-                    _ask(service, question)
+                    _ask(service, question, reports=float(reports.random()) < habits.feedback)
                     life.searches += 1
             life.folded += service.fold_recalls()
             if forgets and number % habits.forget_every_days == 0:
@@ -259,10 +261,10 @@ def _say(service: MemoryService, drafts: Sequence[MemoryDraft]) -> set[str]:
     return {draft.id for draft in drafts if draft.id}
 
 
-def _ask(service: MemoryService, question: Question) -> None:
-    """A search that is logged as returned, and its evidence among the hits as used."""
+def _ask(service: MemoryService, question: Question, *, reports: bool) -> None:
+    """A search whose hits are logged as returned, and the evidence among them as used where that is reported."""
     for found in memory_ids(_search(service, question, reinforce=True)):
-        if found in question.gold:
+        if reports and found in question.gold:
             service.feedback(TENANT, found, Signal.USED)
 
 

@@ -80,7 +80,8 @@ def to_markdown(report: Mapping[str, Any]) -> str:
         f"{report['conversations']:,} conversations of {report['memories']:,} memories; {evaluated:,} questions "
         f"measure, {asked:,} are held out for asking. Each conversation has {habits['questions_a_day']} questions "
         f"a day, from its first day until {habits['days_after']} days after its last; popularity Zipf "
-        f"{habits['exponent']:g}, seed {habits['seed']}. Encoder {report['encoder']}.",
+        f"{habits['exponent']:g}, use reported after {habits['feedback']:.0%} of the searches, seed {habits['seed']}. "
+        f"Encoder {report['encoder']}.",
         "",
         f"Measured {report['at']} on {machine['processor']}, {machine['cores']} cores; Python {machine['python']}; "
         f"commit {machine['commit']}.",
