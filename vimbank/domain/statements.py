@@ -43,8 +43,12 @@ _FILLER: Final = re.compile(
 )
 _CHANGE: Final = re.compile(
     r"\b(?:now|nowadays|these days|new|chang(?:ed?|ing)|moved|relocated|renamed|switched|turned|became|become|recently|"
-    r"no longer|any ?more|from now on|replaced|instead|traded|swapped|updated|promoted|transferred)\b|"
-    r"现在|如今|目前|最近|刚|改|换|搬|变|升|涨|降|新|不再|了$|了[，。！!]",
+    r"no longer|any ?more|from now on|replaced|instead|traded|swapped|updated|promoted|transferred|"
+    r"joined|hired|started|"
+    r"left|quit|retrained|went from)\b|"
+    r"现在|如今|目前|最近|刚刚|刚(?=[搬换改升转入加到满过成离])|"
+    r"改(?=[成到为名叫行在])|换|搬|变(?=[成为])|升(?=[职为任到成])|涨|"
+    r"降(?=[到为低])|新(?=[的手号老住工密电邮地])|不再|跳槽|转行|入职|加入|离开|了$|了[，。！!]",
     re.IGNORECASE,
 )
 _SINCE: Final = re.compile(r"\bsince\b|从|自|起|born", re.IGNORECASE)

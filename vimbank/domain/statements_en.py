@@ -359,6 +359,8 @@ def _read_clause(
                 return read, owner, None
     if match := _MOVING.match(clause):
         return list(_moved(match)), None, None
+    if match := _HOME.match(clause):
+        return [Raw(me, "residence", fold_value(match["v"]))], me, None
     if match := _HOUSE.match(clause):
         owner = me if match["my"] else _fold(match["owner"])
         return [Raw(owner, "residence", fold_value(match["v"]))], owner, None
@@ -853,6 +855,7 @@ _CHANGING: Final = re.compile(
     rf"(?:(?P<me>I)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:changed|updated|switched|set) "
     rf"(?:my|his|her|their|the|our) {_NOUN}{_FROM} to (?P<v>.+)"
 )
+_HOME: Final = re.compile(rf"[Hh]ome is {_ADVERBS}(?:in )?(?P<v>{_PROPER})(?: (?:for me|now))?$")
 _HOUSE: Final = re.compile(
     rf"(?:(?P<my>[Mm]y|[Oo]ur)|(?P<owner>{_NAME})['’]s) (?:new )?(?:place|flat|apartment|house|home) is {_ADVERBS}in "
     rf"(?P<v>{_PROPER}){_BOUND}"

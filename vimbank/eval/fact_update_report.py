@@ -26,7 +26,7 @@ REPORT: Final = (
     Topic(
         name="residence",
         language="en",
-        question="Where does the person live now?",
+        question="Where does {s} live now?",
         subjects=_PEOPLE,
         values=_CITIES,
         states=(
@@ -82,7 +82,7 @@ REPORT: Final = (
     Topic(
         name="employer",
         language="en",
-        question="Whom does the person work for now?",
+        question="Whom does {s} work for now?",
         subjects=_PEOPLE,
         values=_FIRMS,
         states=(
@@ -133,7 +133,7 @@ REPORT: Final = (
     Topic(
         name="occupation",
         language="en",
-        question="What is the person's job now?",
+        question="What is {s}'s job now?",
         subjects=_PEOPLE,
         values=_JOBS,
         states=(
@@ -172,7 +172,7 @@ REPORT: Final = (
     Topic(
         name="phone",
         language="en",
-        question="What is the phone number now?",
+        question="What is {s}'s phone number now?",
         subjects=_PEOPLE,
         values=("0161 496 0007", "555-0173", "+1 206 555 0110", "0151 2345 6789", "07700 900461"),
         states=(
@@ -199,7 +199,7 @@ REPORT: Final = (
     Topic(
         name="email",
         language="en",
-        question="What is the email address now?",
+        question="What is {s}'s email address now?",
         subjects=_PEOPLE,
         values=_MAILS,
         states=(
@@ -221,7 +221,7 @@ REPORT: Final = (
     Topic(
         name="age",
         language="en",
-        question="How old is the person?",
+        question="How old is {s} now?",
         subjects=_PEOPLE,
         values=("28", "31", "36", "40", "57"),
         states=("I'm {v}.", "I'm {v} years of age.", "User is {v} years old.", "{s} is {v} years old.", "{s} is {v}."),
@@ -240,7 +240,7 @@ REPORT: Final = (
         name="pet",
         several=True,
         language="en",
-        question="What is the cat called?",
+        question="What is {s}'s cat called?",
         subjects=_PEOPLE,
         values=("Mango", "Sheba", "Tiger", "Waffles", "Nimbus"),
         states=(
@@ -261,7 +261,7 @@ REPORT: Final = (
     Topic(
         name="favourite",
         language="en",
-        question="What is the favourite drink now?",
+        question="What is {s}'s favourite drink now?",
         subjects=_PEOPLE,
         values=("oat latte", "green tea", "cold brew", "ginger beer", "hot chocolate"),
         states=(
@@ -285,7 +285,7 @@ REPORT: Final = (
     Topic(
         name="likes",
         language="en",
-        question="What does the person like?",
+        question="What does {s} like?",
         subjects=_PEOPLE,
         values=("bouldering", "true crime podcasts", "spicy food", "gardening", "board games", "opera"),
         states=(
@@ -313,7 +313,7 @@ REPORT: Final = (
     Topic(
         name="vehicle",
         language="en",
-        question="Which car does the person drive now?",
+        question="Which car does {s} drive now?",
         subjects=_PEOPLE,
         values=("Fiat Panda", "Skoda Octavia", "Tesla", "Toyota Yaris", "Renault Zoe"),
         states=("I drive a {v}.", "My car is a {v}.", "{s} drives a {v}.", "{s}'s car is a {v}."),
@@ -332,7 +332,7 @@ REPORT: Final = (
     Topic(
         name="diet",
         language="en",
-        question="What diet does the person keep now?",
+        question="What diet does {s} keep now?",
         subjects=_PEOPLE,
         values=("vegan", "vegetarian", "pescatarian"),
         states=("I'm {v}.", "I'm a {v}.", "{s} is {v}.", "{s} has been {v} for years."),
@@ -344,7 +344,7 @@ REPORT: Final = (
     Topic(
         name="marital",
         language="en",
-        question="Is the person married?",
+        question="Is {s} married?",
         subjects=_PEOPLE,
         values=("single", "engaged", "married", "divorced"),
         states=("I'm {v}.", "{s} is {v}.", "User is {v}."),
@@ -355,7 +355,7 @@ REPORT: Final = (
     Topic(
         name="relation",
         language="en",
-        question="Who is the boss now?",
+        question="Who is {s}'s boss now?",
         subjects=_PEOPLE,
         values=_NAMES,
         states=("My boss is {v}.", "My boss is called {v}.", "{s}'s boss is {v}.", "User's boss is {v}."),
@@ -373,7 +373,7 @@ REPORT: Final = (
     Topic(
         name="meeting",
         language="en",
-        question="On which day is it?",
+        question="On which day is the {s} now?",
         subjects=("pottery class", "weekly sync", "parents' evening", "swim practice", "market"),
         values=("Monday", "Tuesday", "Thursday", "Saturday", "Sunday"),
         states=(
@@ -399,7 +399,7 @@ REPORT: Final = (
     Topic(
         name="hour",
         language="en",
-        question="At what time does it start?",
+        question="At what time does the {s} start now?",
         subjects=("stand-up", "yoga class", "night shift", "ferry"),
         values=("9 am", "9:30 am", "7 pm", "18:45", "10 am"),
         states=("The {s} starts at {v}.", "The {s} is at {v}.", "The {s} begins at {v} sharp."),
@@ -417,7 +417,7 @@ REPORT: Final = (
     Topic(
         name="deadline",
         language="en",
-        question="When is it due now?",
+        question="When is the {s} now?",
         subjects=("visa application deadline", "design review deadline", "scholarship deadline"),
         values=("3 March", "17 March", "30 April", "June 6"),
         states=("The {s} is {v}.", "The {s} is on {v}."),
@@ -434,7 +434,7 @@ REPORT: Final = (
     Topic(
         name="count",
         language="en",
-        question="How many cats does the person have?",
+        question="How many cats does {s} have now?",
         subjects=_PEOPLE,
         values=("two", "three", "4", "five"),
         states=("I have {v} cats.", "{s} has {v} cats at home.", "User has {v} cats."),
@@ -445,7 +445,7 @@ REPORT: Final = (
     Topic(
         name="money",
         language="en",
-        question="How much is it now?",
+        question="How much is {s}'s salary now?",
         subjects=_PEOPLE,
         values=("$2,400", "$2,650", "$1,900", "$3,100"),
         states=("My salary is {v} a month.", "My salary is {v}.", "{s}'s salary is {v}."),
@@ -463,7 +463,7 @@ REPORT: Final = (
     Topic(
         name="allergy",
         language="en",
-        question="What is the person allergic to?",
+        question="What is {s} allergic to?",
         subjects=_PEOPLE,
         values=("peanuts", "shellfish", "cats", "penicillin", "pollen"),
         states=(
@@ -485,7 +485,7 @@ REPORT: Final = (
     Topic(
         name="school",
         language="en",
-        question="Where does the person study now?",
+        question="Where does {s} study now?",
         subjects=_PEOPLE,
         values=("Leiden University", "Kyoto University", "King's College", "Reed College"),
         states=("I study at {v}.", "I'm a student at {v}.", "{s} studies at {v}.", "{s} goes to {v}."),
@@ -503,7 +503,7 @@ REPORT: Final = (
     Topic(
         name="residence",
         language="zh",
-        question="现在住在哪里？",
+        question="{s}现在住在哪里？",
         subjects=_PEOPLE_ZH,
         values=_CITIES_ZH,
         states=(
@@ -543,7 +543,7 @@ REPORT: Final = (
     Topic(
         name="employer",
         language="zh",
-        question="现在在哪里工作？",
+        question="{s}现在在哪里工作？",
         subjects=_PEOPLE_ZH,
         values=_FIRMS_ZH,
         states=(
@@ -579,7 +579,7 @@ REPORT: Final = (
     Topic(
         name="occupation",
         language="zh",
-        question="现在做什么职业？",
+        question="{s}现在做什么职业？",
         subjects=_PEOPLE_ZH,
         values=_JOBS_ZH,
         states=("我是{v}。", "我是个{v}，天天加班。", "我的工作是{v}。", "{s}是一名{v}。", "{s}是位{v}。"),
@@ -600,7 +600,7 @@ REPORT: Final = (
     Topic(
         name="phone",
         language="zh",
-        question="现在的手机号是多少？",
+        question="{s}现在的手机号是多少？",
         subjects=_PEOPLE_ZH,
         values=("13700001234", "15811119876", "18922223333", "17766665555"),
         states=("我的手机号码是{v}。", "我手机号是{v}。", "我的电话：{v}", "{s}的电话是{v}。", "{s}的手机号码是{v}。"),
@@ -620,7 +620,7 @@ REPORT: Final = (
     Topic(
         name="age",
         language="zh",
-        question="今年多大？",
+        question="{s}今年多大？",
         subjects=_PEOPLE_ZH,
         values=("26", "33", "38", "45"),
         states=("我{v}岁。", "我今年{v}岁，属虎。", "{s}今年{v}岁。", "{s}是{v}岁。"),
@@ -639,7 +639,7 @@ REPORT: Final = (
         name="pet",
         several=True,
         language="zh",
-        question="猫叫什么名字？",
+        question="{s}的猫叫什么名字？",
         subjects=_PEOPLE_ZH,
         values=("芝麻", "年糕", "奶茶", "石头"),
         states=("我的猫叫{v}。", "我家猫叫{v}。", "{s}的猫叫{v}。", "{s}家的猫名叫{v}。"),
@@ -655,7 +655,7 @@ REPORT: Final = (
     Topic(
         name="favourite",
         language="zh",
-        question="现在最喜欢的水果是什么？",
+        question="{s}现在最喜欢的水果是什么？",
         subjects=_PEOPLE_ZH,
         values=("芒果", "西瓜", "草莓", "葡萄", "榴莲"),
         states=(
@@ -678,7 +678,7 @@ REPORT: Final = (
     Topic(
         name="likes",
         language="zh",
-        question="喜欢什么？",
+        question="{s}喜欢什么？",
         subjects=_PEOPLE_ZH,
         values=("滑雪", "听民谣", "喝奶茶", "看悬疑片", "养花", "下围棋"),
         states=("我喜欢{v}。", "我挺喜欢{v}的。", "我热爱{v}。", "我平时爱{v}。", "{s}喜欢{v}。", "{s}特别爱{v}。"),
@@ -698,7 +698,7 @@ REPORT: Final = (
     Topic(
         name="meeting",
         language="zh",
-        question="在哪天？",
+        question="{s}在哪天？",
         subjects=("部门周会", "瑜伽课", "家长会", "英语角", "篮球训练"),
         values=("周一", "周二", "周四", "周六", "星期天"),
         states=("{s}在{v}。", "{s}定在{v}。", "{s}每{v}举行。", "{s}的时间是{v}。"),
@@ -719,7 +719,7 @@ REPORT: Final = (
     Topic(
         name="money",
         language="zh",
-        question="现在工资多少？",
+        question="{s}现在工资多少？",
         subjects=_PEOPLE_ZH,
         values=("8000元", "9500元", "12000元", "7000元"),
         states=("我的工资是{v}。", "我月薪{v}。", "我每个月工资{v}。", "{s}的工资是{v}。", "{s}的月薪是{v}。"),
@@ -737,7 +737,7 @@ REPORT: Final = (
     Topic(
         name="count",
         language="zh",
-        question="有几只猫？",
+        question="{s}有几只猫？",
         subjects=_PEOPLE_ZH,
         values=("两", "三", "四", "五"),
         states=("我有{v}只猫。", "我养了{v}只猫。", "{s}有{v}只猫。", "{s}家里有{v}只猫。"),
@@ -748,7 +748,7 @@ REPORT: Final = (
     Topic(
         name="marital",
         language="zh",
-        question="结婚了吗？",
+        question="{s}结婚了吗？",
         subjects=_PEOPLE_ZH,
         values=("单身", "离婚", "结婚"),
         states=("我{v}了。", "{s}{v}了。", "{s}已经{v}了。"),
@@ -758,7 +758,7 @@ REPORT: Final = (
     Topic(
         name="relation",
         language="zh",
-        question="现在的老板是谁？",
+        question="{s}现在的老板是谁？",
         subjects=_PEOPLE_ZH,
         values=_NAMES_ZH,
         states=("我的老板是{v}。", "我老板是{v}。", "{s}的老板是{v}。"),
@@ -775,7 +775,7 @@ REPORT: Final = (
     Topic(
         name="vehicle",
         language="zh",
-        question="现在开什么车？",
+        question="{s}现在开什么车？",
         subjects=_PEOPLE_ZH,
         values=("特斯拉", "大众", "丰田", "吉利", "奥迪"),
         states=("我开{v}。", "我的车是{v}。", "我开一辆{v}。", "{s}开的是{v}。", "{s}的车是{v}。"),
@@ -792,7 +792,7 @@ REPORT: Final = (
     Topic(
         name="password",
         language="zh",
-        question="现在的密码是什么？",
+        question="{s}现在的密码是什么？",
         subjects=("周涛", "会议室", "前台", "孙丽"),
         values=("7730", "tea2024", "guest88", "xyz909"),
         states=("我的邮箱密码是{v}。", "{s}的WiFi密码是{v}。", "{s}的WiFi密码：{v}"),
@@ -809,7 +809,7 @@ REPORT: Final = (
     Topic(
         name="allergy",
         language="zh",
-        question="对什么过敏？",
+        question="{s}对什么过敏？",
         subjects=_PEOPLE_ZH,
         values=("花生", "虾", "花粉", "牛奶"),
         states=("我对{v}过敏。", "{s}对{v}过敏。", "{s}一直对{v}过敏。"),

@@ -4,8 +4,8 @@
 before any rule and used for reporting until the rules were widened. What is reported now comes from
 `vimbank.eval.fact_update_report`. All hold forms that the rules do not know.
 
-A form is about a named person or thing where it has ``{s}``, else about the speaker. ``{v}`` is the value told,
-``{old}`` the one before it, ``{year}`` a year well past.
+A form is about a named person or thing where it has ``{s}``, else about the speaker, whom a question calls «the user»
+or «我». ``{v}`` is the value told, ``{old}`` the one before it, ``{year}`` a year well past.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ _SECOND: Final = (
     Topic(
         name="residence",
         language="en",
-        question="Where does the person live now?",
+        question="Where does {s} live now?",
         subjects=_PEOPLE,
         values=_CITIES,
         states=(
@@ -130,7 +130,7 @@ _SECOND: Final = (
     Topic(
         name="employer",
         language="en",
-        question="Whom does the person work for now?",
+        question="Whom does {s} work for now?",
         subjects=_PEOPLE,
         values=_FIRMS,
         states=(
@@ -166,7 +166,7 @@ _SECOND: Final = (
     Topic(
         name="occupation",
         language="en",
-        question="What is the person's job now?",
+        question="What is {s}'s job now?",
         subjects=_PEOPLE,
         values=_JOBS,
         states=("I'm a {v}.", "I work as a {v}.", "{s} is a {v}.", "{s} works as a {v} in a small town."),
@@ -184,7 +184,7 @@ _SECOND: Final = (
     Topic(
         name="phone",
         language="en",
-        question="What is the phone number now?",
+        question="What is {s}'s phone number now?",
         subjects=_PEOPLE,
         values=_PHONES,
         states=(
@@ -206,7 +206,7 @@ _SECOND: Final = (
     Topic(
         name="age",
         language="en",
-        question="How old is the person?",
+        question="How old is {s} now?",
         subjects=_PEOPLE,
         values=_AGES,
         states=("I'm {v} years old.", "I am {v}.", "{s} is {v}.", "{s} is {v} years old."),
@@ -218,7 +218,7 @@ _SECOND: Final = (
         name="pet",
         several=True,
         language="en",
-        question="What is the pet called?",
+        question="What is {s}'s dog called?",
         subjects=_PEOPLE,
         values=_PETS,
         states=(
@@ -233,7 +233,7 @@ _SECOND: Final = (
     Topic(
         name="favourite",
         language="en",
-        question="What is the favourite dish now?",
+        question="What is {s}'s favourite dish now?",
         subjects=_PEOPLE,
         values=_DISHES,
         states=(
@@ -254,7 +254,7 @@ _SECOND: Final = (
     Topic(
         name="likes",
         language="en",
-        question="What does the person like?",
+        question="What does {s} like?",
         subjects=_PEOPLE,
         values=_HOBBIES,
         states=("I like {v}.", "I really love {v}.", "I'm a big fan of {v}.", "{s} likes {v}.", "{s} is into {v}."),
@@ -271,7 +271,7 @@ _SECOND: Final = (
     Topic(
         name="meeting",
         language="en",
-        question="On which day is the meeting?",
+        question="On which day is the {s} now?",
         subjects=("planning meeting", "choir practice", "book club", "budget review", "team lunch"),
         values=_DAYS,
         states=("The {s} is on {v}.", "The {s} takes place every {v}.", "We have the {s} on {v}s."),
@@ -287,7 +287,7 @@ _SECOND: Final = (
     Topic(
         name="count",
         language="en",
-        question="How many children does the person have?",
+        question="How many children does {s} have now?",
         subjects=_PEOPLE,
         values=_COUNTS,
         states=("I have {v} children.", "I've got {v} children.", "{s} has {v} children."),
@@ -298,7 +298,7 @@ _SECOND: Final = (
     Topic(
         name="rent",
         language="en",
-        question="How much is the rent now?",
+        question="How much is {s}'s rent now?",
         subjects=_PEOPLE,
         values=_PRICES,
         states=("My rent is {v}.", "I pay {v} in rent.", "{s}'s rent is {v}."),
@@ -314,7 +314,7 @@ _SECOND: Final = (
     Topic(
         name="residence",
         language="zh",
-        question="现在住在哪里？",
+        question="{s}现在住在哪里？",
         subjects=_PERSONS_ZH,
         values=_CITIES_ZH,
         states=(
@@ -346,7 +346,7 @@ _SECOND: Final = (
     Topic(
         name="employer",
         language="zh",
-        question="现在在哪里工作？",
+        question="{s}现在在哪里工作？",
         subjects=_PERSONS_ZH,
         values=_FIRMS_ZH,
         states=("我在{v}工作。", "我在{v}上班，做技术支持。", "{s}在{v}工作。", "{s}是{v}的员工。"),
@@ -364,7 +364,7 @@ _SECOND: Final = (
     Topic(
         name="occupation",
         language="zh",
-        question="现在做什么职业？",
+        question="{s}现在做什么职业？",
         subjects=_PERSONS_ZH,
         values=_JOBS_ZH,
         states=("我是一名{v}。", "我的职业是{v}。", "{s}是{v}。", "{s}是个{v}，很忙。"),
@@ -376,7 +376,7 @@ _SECOND: Final = (
     Topic(
         name="phone",
         language="zh",
-        question="现在的电话号码是多少？",
+        question="{s}现在的电话号码是多少？",
         subjects=_PERSONS_ZH,
         values=_PHONES_ZH,
         states=("我的电话是{v}。", "我的手机号是{v}。", "{s}的手机号是{v}。", "{s}的电话号码：{v}"),
@@ -392,7 +392,7 @@ _SECOND: Final = (
     Topic(
         name="age",
         language="zh",
-        question="今年多大？",
+        question="{s}今年多大？",
         subjects=_PERSONS_ZH,
         values=_AGES,
         states=("我今年{v}岁。", "我{v}岁。", "{s}今年{v}岁。", "{s}{v}岁。"),
@@ -404,7 +404,7 @@ _SECOND: Final = (
         name="pet",
         several=True,
         language="zh",
-        question="狗叫什么名字？",
+        question="{s}的狗叫什么名字？",
         subjects=_PERSONS_ZH,
         values=_PETS_ZH,
         states=("我的狗叫{v}。", "我家的狗名字叫{v}。", "{s}的狗叫{v}。"),
@@ -414,7 +414,7 @@ _SECOND: Final = (
     Topic(
         name="favourite",
         language="zh",
-        question="现在最喜欢的菜是什么？",
+        question="{s}现在最喜欢的菜是什么？",
         subjects=_PERSONS_ZH,
         values=_DISHES_ZH,
         states=("我最喜欢的菜是{v}。", "我最爱的菜是{v}。", "{s}最喜欢的菜是{v}。"),
@@ -425,7 +425,7 @@ _SECOND: Final = (
     Topic(
         name="likes",
         language="zh",
-        question="喜欢什么？",
+        question="{s}喜欢什么？",
         subjects=_PERSONS_ZH,
         values=_HOBBIES_ZH,
         states=("我喜欢{v}。", "我特别喜欢{v}。", "我对{v}很着迷。", "{s}喜欢{v}。", "{s}很喜欢{v}。"),
@@ -437,7 +437,7 @@ _SECOND: Final = (
     Topic(
         name="meeting",
         language="zh",
-        question="会议在哪天？",
+        question="{s}在哪天？",
         subjects=("项目例会", "合唱排练", "读书会", "预算评审"),
         values=_DAYS_ZH,
         states=("{s}在{v}。", "{s}的时间是{v}。", "{s}安排在{v}。"),
@@ -448,7 +448,7 @@ _SECOND: Final = (
     Topic(
         name="rent",
         language="zh",
-        question="现在房租多少？",
+        question="{s}现在房租多少？",
         subjects=_PERSONS_ZH,
         values=_PRICES_ZH,
         states=("我的房租是{v}。", "我每个月房租{v}。", "{s}的房租是{v}。"),
@@ -459,7 +459,7 @@ _SECOND: Final = (
     Topic(
         name="count",
         language="zh",
-        question="有几个孩子？",
+        question="{s}有几个孩子？",
         subjects=_PERSONS_ZH,
         values=_COUNTS_ZH,
         states=("我有{v}个孩子。", "{s}有{v}个孩子。"),
@@ -473,7 +473,7 @@ _FIRST: Final = (
     Topic(
         name="residence",
         language="en",
-        question="Where does the person live now?",
+        question="Where does {s} live now?",
         subjects=("Ana", "Anna", "Rob Miller", "my sister", "Dmitri"),
         values=("Rome", "Oulu", "Boston", "New York", "Graz", "Hanoi"),
         states=(
@@ -506,7 +506,7 @@ _FIRST: Final = (
     Topic(
         name="employer",
         language="en",
-        question="Whom does the person work for now?",
+        question="Whom does {s} work for now?",
         subjects=("Ana", "Anna", "Rob Miller", "my brother", "Dmitri"),
         values=("Google", "Nokia", "IKEA", "Acme Corp", "the post office"),
         states=("I work for {v}.", "I work at {v}, at the front desk.", "{s} works at {v}.", "{s} is employed by {v}."),
@@ -525,7 +525,7 @@ _FIRST: Final = (
     Topic(
         name="occupation",
         language="en",
-        question="What is the person's job now?",
+        question="What is {s}'s job now?",
         subjects=("Ana", "Anna", "Rob Miller"),
         values=("lawyer", "baker", "software engineer", "pilot", "pharmacist"),
         states=("I am a {v}.", "My job is {v}.", "{s} is a {v}.", "{s} works as a {v}."),
@@ -537,7 +537,7 @@ _FIRST: Final = (
     Topic(
         name="email",
         language="en",
-        question="What is the email address now?",
+        question="What is {s}'s email address now?",
         subjects=("Ana", "Anna", "Rob Miller", "my landlord"),
         values=("a.b@mail.example", "ana@post.example", "r.m@work.example", "info@home.example"),
         states=("My email is {v}.", "My email address is {v}.", "{s}'s email address is {v}."),
@@ -548,7 +548,7 @@ _FIRST: Final = (
     Topic(
         name="favourite",
         language="en",
-        question="What is the favourite colour now?",
+        question="What is {s}'s favourite colour now?",
         subjects=("Ana", "Anna", "Rob Miller", "my daughter"),
         values=("blue", "dark green", "orange", "red"),
         states=("My favourite colour is {v}.", "My favorite color is {v}.", "{s}'s favourite colour is {v}."),
@@ -559,7 +559,7 @@ _FIRST: Final = (
     Topic(
         name="likes",
         language="en",
-        question="What does the person like?",
+        question="What does {s} like?",
         subjects=("Ana", "Anna", "Rob Miller", "my dad"),
         values=("tea", "jazz", "swimming", "old maps"),
         states=("I like {v}.", "I enjoy {v}.", "I love {v}.", "{s} loves {v}.", "{s} enjoys {v}."),
@@ -571,7 +571,7 @@ _FIRST: Final = (
     Topic(
         name="deadline",
         language="en",
-        question="When is the deadline now?",
+        question="When is the {s} now?",
         subjects=("project deadline", "grant deadline", "thesis deadline", "tax deadline"),
         values=("5 May", "12 May", "1 June", "June 20"),
         states=("The {s} is {v}.", "The {s} is on {v}."),
@@ -587,7 +587,7 @@ _FIRST: Final = (
     Topic(
         name="count",
         language="en",
-        question="How many cats does the person have?",
+        question="How many cats does {s} have now?",
         subjects=("Ana", "Anna", "Rob Miller"),
         values=("2", "three", "4", "five"),
         states=("I have {v} cats.", "{s} has {v} cats."),
@@ -598,7 +598,7 @@ _FIRST: Final = (
     Topic(
         name="residence",
         language="zh",
-        question="现在住在哪里？",
+        question="{s}现在住在哪里？",
         subjects=("小王", "小汪", "刘洋", "我姐姐"),
         values=("北京", "上海", "广州", "南京", "深圳"),
         states=("我住在{v}。", "我现在住{v}。", "我家住{v}。", "{s}住在{v}。", "{s}定居在{v}。"),
@@ -610,7 +610,7 @@ _FIRST: Final = (
     Topic(
         name="employer",
         language="zh",
-        question="现在在哪里工作？",
+        question="{s}现在在哪里工作？",
         subjects=("小王", "小汪", "刘洋", "我哥哥"),
         values=("百度", "阿里巴巴", "中国银行", "人民医院"),
         states=("我在{v}工作。", "我在{v}上班。", "{s}在{v}上班。", "{s}在{v}工作。"),
@@ -623,7 +623,7 @@ _FIRST: Final = (
         name="name",
         several=True,
         language="zh",
-        question="猫叫什么名字？",
+        question="{s}的猫叫什么名字？",
         subjects=("小王", "小汪", "刘洋"),
         values=("咪咪", "花花", "雪球", "橘子"),
         states=("我的猫叫{v}。", "我的猫的名字是{v}。", "{s}的猫叫{v}。"),
@@ -633,7 +633,7 @@ _FIRST: Final = (
     Topic(
         name="age",
         language="zh",
-        question="今年多大？",
+        question="{s}今年多大？",
         subjects=("小王", "小汪", "刘洋", "我妈妈"),
         values=("25", "三十", "31", "42"),
         states=("我今年{v}岁。", "{s}今年{v}岁。"),
@@ -644,7 +644,7 @@ _FIRST: Final = (
     Topic(
         name="likes",
         language="zh",
-        question="喜欢什么？",
+        question="{s}喜欢什么？",
         subjects=("小王", "小汪", "刘洋"),
         values=("喝茶", "游泳", "京剧", "下象棋"),
         states=("我喜欢{v}。", "我很喜欢{v}。", "{s}喜欢{v}。", "{s}爱{v}。"),
@@ -656,7 +656,7 @@ _FIRST: Final = (
     Topic(
         name="favourite",
         language="zh",
-        question="现在最喜欢的颜色是什么？",
+        question="{s}现在最喜欢的颜色是什么？",
         subjects=("小王", "小汪", "刘洋"),
         values=("蓝色", "红色", "绿色", "白色"),
         states=("我最喜欢的颜色是{v}。", "{s}最喜欢的颜色是{v}。"),
@@ -667,7 +667,7 @@ _FIRST: Final = (
     Topic(
         name="password",
         language="zh",
-        question="现在的密码是什么？",
+        question="{s}现在的密码是什么？",
         subjects=("小王", "小汪", "办公室"),
         values=("8842", "abc123", "9901", "home77"),
         states=("我的WiFi密码是{v}。", "{s}的WiFi密码是{v}。"),

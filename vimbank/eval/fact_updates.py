@@ -28,7 +28,19 @@ from vimbank.domain.times import format_time, parse_time
 from vimbank.eval.fact_update_report import REPORT
 from vimbank.eval.fact_update_templates import FILLERS, SIBLINGS, TUNING, Topic
 
-__all__ = ["KINDS", "SPLITS", "Case", "Told", "case_record", "generate", "main", "measure", "read_case"]
+__all__ = [
+    "KINDS",
+    "SPEAKER",
+    "SPLITS",
+    "Case",
+    "Told",
+    "case_record",
+    "distractors",
+    "generate",
+    "main",
+    "measure",
+    "read_case",
+]
 
 SPLITS: Final = {"tuning": TUNING, "report": REPORT}
 """The two halves, each from its own templates."""
@@ -41,6 +53,9 @@ so.  ``restatement``: told again.  ``past``: an old value is remembered.  ``trap
 for, asked about.  ``distractor``: another person of a similar name, another user, another text, another attribute, or
 one of several values that hold at a time.
 """
+
+SPEAKER: Final = {"en": "the user", "zh": "我"}
+"""What a question calls the one who speaks."""
 
 _EPOCH: Final = datetime(2025, 1, 6, 9, tzinfo=UTC)
 _DEFAULT_SIZE: Final = 500
@@ -82,6 +97,26 @@ def generate(size: int = _DEFAULT_SIZE, *, seed: int = _DEFAULT_SEED) -> list[Ca
     rng = np.random.default_rng(seed)
     combinations = [(kind, language, split) for kind in KINDS for language in ("en", "zh") for split in SPLITS]
     return [_case(number, *combinations[number % len(combinations)], rng) for number in range(size)]
+
+
+def distractors(case: Case, count: int, *, seed: int = _DEFAULT_SEED) -> list[str]:
+    """Sentences that the same user could have said: of other topics than the case's, no two of one topic.
+
+    Returns: at most ``count``, as many as there are topics; the same ones for the same seed.
+    """
+    rng = np.random.default_rng([seed, int(case.id.rpartition("-")[2])])
+    topics: dict[str, Topic] = {}
+    for number in rng.permutation(len(SPLITS[case.split])):
+        topic = SPLITS[case.split][int(number)]
+        if topic.language == case.language and topic.name != case.topic and not topic.titles:
+            topics.setdefault(topic.name, topic)
+    found = []
+    for topic in list(topics.values())[:count]:
+        forms = _about(topic.states, named=False) or list(topic.states)
+        form = forms[int(rng.integers(len(forms)))]
+        value = topic.values[int(rng.integers(len(topic.values)))]
+        found.append(form.format(s=_subjects(topic, rng)[0], v=value))
+    return [text[0].upper() + text[1:] for text in found]
 
 
 def measure(cases: Sequence[Case]) -> dict[str, Any]:
@@ -152,6 +187,8 @@ class _Draw:
     topic: Topic
     topics: Sequence[Topic]
     named: bool
+    subject: str
+    namesake: str
     rng: np.random.Generator
 
     def pick(self, options: Sequence[str]) -> str:
@@ -163,10 +200,6 @@ class _Draw:
     def values(self, count: int) -> list[str]:
         chosen = self.rng.choice(len(self.topic.values), size=count, replace=False)
         return [self.topic.values[int(number)] for number in chosen]
-
-    def subjects(self, count: int) -> list[str]:
-        chosen = self.rng.choice(len(self.topic.subjects), size=count, replace=False)
-        return [self.topic.subjects[int(number)] for number in chosen]
 
     def several(self, subject: str) -> bool:
         """Whether two values may be of two: two dogs, two brothers."""
@@ -211,7 +244,8 @@ def _case(number: int, kind: str, language: str, split: str, rng: np.random.Gene
     topics = [topic for topic in SPLITS[split] if topic.language == language and _people(topic, kind)]
     topic = topics[int(rng.integers(len(topics)))]
     people = _people(topic, kind)
-    draw = _Draw(topic, topics, people[int(rng.integers(len(people)))], rng)
+    subject, namesake = _subjects(topic, rng)
+    draw = _Draw(topic, topics, people[int(rng.integers(len(people)))], subject, namesake, rng)
     lines = _MAKERS[kind](draw)
     case_id = f"{split}-{number:04d}"
     step = timedelta(days=int(rng.integers(20, 200)))
@@ -240,11 +274,15 @@ def _case(number: int, kind: str, language: str, split: str, rng: np.random.Gene
         language=language,
         kind=kind,
         topic=topic.name,
-        question=topic.question,
+        question=topic.question.format(s=subject if draw.named else SPEAKER[language]),
         memories=memories,
         stale=stale,
         current=[told.id for told in memories if told.id not in stale],
     )
+
+
+def _subjects(topic: Topic, rng: np.random.Generator) -> list[str]:
+    return [topic.subjects[int(number)] for number in rng.choice(len(topic.subjects), size=2, replace=False)]
 
 
 def _about(forms: Sequence[str], *, named: bool) -> list[str]:
@@ -266,7 +304,7 @@ def _people(topic: Topic, kind: str) -> list[bool]:
 
 
 def _update(draw: _Draw) -> list[_Line]:
-    (subject,), (old, new) = draw.subjects(1), draw.values(2)
+    subject, (old, new) = draw.subject, draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=old)
     if draw.rng.random() < 0.25 and not draw.several(subject):  # people also just say what is so now
         second = draw.say(draw.form(draw.topic.states), subject=subject, value=new)
@@ -276,33 +314,33 @@ def _update(draw: _Draw) -> list[_Line]:
 
 
 def _negation(draw: _Draw) -> list[_Line]:
-    (subject,), (value,) = draw.subjects(1), draw.values(1)
+    subject, (value,) = draw.subject, draw.values(1)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.ended), subject=subject, value=value)
     return [_Line(first, stale=True), _Line(second)]
 
 
 def _restatement(draw: _Draw) -> list[_Line]:
-    (subject,), (value,) = draw.subjects(1), draw.values(1)
+    subject, (value,) = draw.subject, draw.values(1)
     return [_Line(draw.say(draw.form(draw.topic.states), subject=subject, value=value)) for _ in range(2)]
 
 
 def _past(draw: _Draw) -> list[_Line]:
-    (subject,), (value, before) = draw.subjects(1), draw.values(2)
+    subject, (value, before) = draw.subject, draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.past), subject=subject, value=before)
     return [_Line(first), _Line(second)]
 
 
 def _trap(draw: _Draw) -> list[_Line]:
-    (subject,), (value, other) = draw.subjects(1), draw.values(2)
+    subject, (value, other) = draw.subject, draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     second = draw.say(draw.form(draw.topic.traps), subject=subject, value=other)
     return [_Line(first), _Line(second)]
 
 
 def _distractor(draw: _Draw) -> list[_Line]:
-    (subject, namesake), (value, other) = draw.subjects(2), draw.values(2)
+    (subject, namesake), (value, other) = (draw.subject, draw.namesake), draw.values(2)
     first = draw.say(draw.form(draw.topic.states), subject=subject, value=value)
     if (draw.topic.many or draw.several(subject)) and draw.rng.random() < 0.5:
         return [_Line(first), _Line(draw.say(draw.form(draw.topic.states), subject=subject, value=other))]
@@ -312,7 +350,7 @@ def _distractor(draw: _Draw) -> list[_Line]:
     elsewhere = draw.other_attribute()
     if elsewhere is not draw and draw.rng.random() < 0.3:
         shared = [name for name in elsewhere.topic.subjects if name == subject]
-        told_of = shared[0] if shared else elsewhere.subjects(1)[0]
+        told_of = shared[0] if shared else _subjects(elsewhere.topic, draw.rng)[0]
         second = elsewhere.say(elsewhere.form(elsewhere.topic.states), subject=told_of, value=elsewhere.values(1)[0])
         return [_Line(first), _Line(second)]
     if not draw.named or draw.rng.random() < 0.3:
