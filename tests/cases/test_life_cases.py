@@ -15,7 +15,7 @@ from vimbank.wiring import open_service
 MODES = ("dense", "sparse", "convex", "rrf")
 
 
-def ids(results: list[dict]) -> list[str]:
+def ids(results: list[dict[str, Any]]) -> list[str]:
     return [each["id"] for each in results]
 
 
