@@ -76,6 +76,7 @@ __all__ = [
     "SparseSearch",
     "StoreState",
     "TokenEncoder",
+    "Utterance",
 ]
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -285,6 +286,16 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Utterance:
+    """What is read of a turn or round to judge what follows it: one is judged for every one that comes in."""
+
+    id: str
+    position: int
+    text: str
+    vector: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
 class StoreState:
     """One cheap read: the newest revision, and the generation, which grows when all indexes must be rebuilt.
 
@@ -413,8 +424,8 @@ class MemoryStore(Protocol):
 
     def session_tail(
         self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[tuple[Memory, Vector | None]]:
-        """What was said last in a session before a position, newest first, with vectors; every state but deleted."""
+    ) -> list[Utterance]:
+        """What was said last in a session before a position, newest first; every state but deleted."""
         ...
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:

@@ -101,15 +101,15 @@ class TestSessionTail:
         return [each.id for each in sorted(add(store, *drafts), key=lambda each: one(store, each.id).text)]
 
     def tail(self, store: Store, *, before: int, limit: int = 7, partition: Partition = ALICE) -> list[str]:
-        return [memory.text for memory, _ in store.session_tail(partition, "s", before=before, limit=limit)]
+        return [each.text for each in store.session_tail(partition, "s", before=before, limit=limit)]
 
-    @pytest.mark.usefixtures("ids")
-    def test_newest_first_before_a_position(self, store: Store) -> None:
+    def test_newest_first_before_a_position(self, store: Store, ids: list[str]) -> None:
         assert self.tail(store, before=4) == ["turn 3", "turn 2", "turn 1", "turn 0"]
         assert self.tail(store, before=3, limit=2) == ["turn 2", "turn 1"]
         assert self.tail(store, before=0) == []
-        [(_, found)] = store.session_tail(ALICE, "s", before=1, limit=7)
-        assert np.array_equal(found, vector("turn 0"))  # type: ignore[arg-type]
+        [found] = store.session_tail(ALICE, "s", before=1, limit=7)
+        assert (found.id, found.position) == (ids[0], 0)
+        assert np.array_equal(found.vector, vector("turn 0"))  # type: ignore[arg-type]
 
     @pytest.mark.usefixtures("ids")
     def test_other_sessions_users_and_parts_are_left_out(self, store: Store) -> None:

@@ -24,7 +24,7 @@ from vimbank.ingestion.assess import Assessor
 from vimbank.ingestion.dialog import Turn, drafts_of_turns, parts_of_turns
 from vimbank.ingestion.prepare import Limits, Preparer
 from vimbank.ingestion.tasks import TaskRun, TaskStep
-from vimbank.ports import PreparedDraft
+from vimbank.ports import PreparedDraft, Utterance
 from vimbank.service import MemoryService
 
 BREAD = ("How do I bake bread?", "Use flour, water and salt.")
@@ -186,9 +186,7 @@ class Store:
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, int]] = []
 
-    def session_tail(
-        self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[tuple[Memory, Vector | None]]:
+    def session_tail(self, partition: Partition, session_id: str, *, before: int, limit: int) -> list[Utterance]:
         del partition
         self.asked.append((session_id, before, limit))
         return []

@@ -291,15 +291,9 @@ def folds(
     ranked = sorted(range(len(memories)), key=lambda row: _priority(memories[row], known), reverse=True)
     ordered = [memories[row] for row in ranked]
     rows = np.asarray(vectors, dtype=np.float32)[ranked]
-    marks: dict[int, Marks] = {}
+    marks = _Marked([each.text for each in ordered])
     taken: set[int] = set()
     found: list[Fold] = []
-
-    def marked(row: int) -> Marks:
-        if row not in marks:
-            marks[row] = marks_of(ordered[row].text)
-        return marks[row]
-
     for start in range(0, len(ordered), _ROWS):
         near = rows[start : start + _ROWS] @ rows.T
         for keep in range(start, min(start + _ROWS, len(ordered))):
@@ -312,8 +306,8 @@ def folds(
                 for row in candidates
                 if ordered[row].id not in spared
                 and foldable(ordered[keep], ordered[row])
-                and same_marks(marked(keep), marked(row))
-                and _same_day(ordered[keep], ordered[row], marked(keep))
+                and same_marks(marks[keep], marks[row])
+                and _same_day(ordered[keep], ordered[row], marks[keep])
             ]
             if chosen:
                 taken.update(chosen)
@@ -330,7 +324,7 @@ def flags(memories: Sequence[Memory], vectors: Vectors, *, floor: float = FLAGGE
     order = sorted(range(len(memories)), key=lambda row: memories[row].id)
     ordered = [memories[row] for row in order]
     rows = np.asarray(vectors, dtype=np.float32)[order]
-    marks = [marks_of(each.text) for each in ordered]
+    marks = _Marked([each.text for each in ordered])
     found: list[Flag] = []
     for start in range(0, len(ordered), _ROWS):
         near: Vectors = rows[start : start + _ROWS] @ rows.T
@@ -342,6 +336,19 @@ def flags(memories: Sequence[Memory], vectors: Vectors, *, floor: float = FLAGGE
                     found.append(Flag(pair[0].id, pair[1].id, float(cosines[other])))
                     break
     return sorted(found, key=lambda each: (-each.cosine, each.near_id, each.id))
+
+
+class _Marked:
+    """The marks of texts by place, each read when it is first asked for: most texts are near no other one."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._marks: dict[int, Marks] = {}
+
+    def __getitem__(self, place: int) -> Marks:
+        if place not in self._marks:
+            self._marks[place] = marks_of(self._texts[place])
+        return self._marks[place]
 
 
 def _descending(cosines: Vector, floor: float) -> list[int]:

@@ -36,6 +36,7 @@ HISTORY_ROUNDS: Final = 7
 
 _MAX_CHARS: Final = 4_000
 _CONTENT_CHARS: Final = 2_000  # that far a text says what it is about
+_LAST_CHARS: Final = 300  # in which a round may end with a question
 _SHORT_REPLY: Final = 240  # characters; a longer one that begins with an apology goes on to say something
 _FEWEST_TERMS: Final = 2
 _MIN_LETTERS: Final = 0.4  # of the characters that are not blank
@@ -244,7 +245,7 @@ def _link(query: str, history: Sequence[str], similarity: float | None, content:
         return Why.REFERS_BACK
     if similarity is not None and similarity >= _LINK_SIMILARITY:
         return Why.SIMILAR
-    if _ASKS.search(recent[-1]) and not _ASKING.search(query.strip()):
+    if _ASKS.search(recent[-1][-_LAST_CHARS:]) and not _ASKING.search(query.strip()):
         return Why.ANSWERS
     words = content(query)
     if any(not words.isdisjoint(content(text)) for text in reversed(recent)):

@@ -27,12 +27,13 @@ from vimbank.domain.validity import (
 from vimbank.errors import VimbankError
 from vimbank.ingestion.dialog import REPLY_ROLES, ROUND_KIND, TURN_KIND
 from vimbank.ingestion.tasks import STEP_KIND
-from vimbank.ports import Encoder, Judged, PreparedDraft, PreparedPatch, ScriptBound
+from vimbank.ports import Encoder, Judged, PreparedDraft, PreparedPatch, ScriptBound, Utterance
 
 __all__ = ["Assessor", "Said", "Tails", "dialog_kind", "is_assessed"]
 
 _NOT_ASSESSED: Final = frozenset({PARENT_KIND, RUN_KIND, STEP_KIND, *DERIVED_KINDS})
 _CACHED_TEXTS: Final = 2_048
+_SCRIPT_CHARS: Final = 200  # enough of a text to tell its script
 _UNDERSTOOD: Final = 0.5
 """Share of letters below which an encoder's similarities say nothing."""
 
@@ -40,9 +41,7 @@ _UNDERSTOOD: Final = 0.5
 class Tails(Protocol):
     """What is asked of the store."""
 
-    def session_tail(
-        self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[tuple[Memory, Vector | None]]: ...
+    def session_tail(self, partition: Partition, session_id: str, *, before: int, limit: int) -> list[Utterance]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +159,13 @@ class Assessor:
         tail = self._store.session_tail(
             memory.partition, memory.session_id, before=position + 1, limit=HISTORY_ROUNDS + 1
         )
-        vector = next((own for each, own in tail if each.id == memory.id), None)
-        before = [(each.text, own) for each, own in tail if each.source.position != position]
+        vector = next((each.vector for each in tail if each.id == memory.id), None)
+        before = [(each.text, each.vector) for each in tail if each.position != position]
         return before[:HISTORY_ROUNDS][::-1], vector
 
     def _before(self, partition: Partition, session_id: str, position: int) -> list[tuple[str, Vector | None]]:
         found = self._store.session_tail(partition, session_id, before=position, limit=HISTORY_ROUNDS)
-        return [(memory.text, vector) for memory, vector in reversed(found)]
+        return [(each.text, each.vector) for each in reversed(found)]
 
     def _judge(self, said: Said, history: Iterable[tuple[str, Vector | None]]) -> Assessment:
         before = list(history)
@@ -181,7 +180,7 @@ class Assessor:
     def _similarity(self, said: Said, vectors: Sequence[Vector]) -> float | None:
         if said.vector is None or not vectors:
             return None
-        if self._script is not None and self._script.understood(said.text) < _UNDERSTOOD:
+        if self._script is not None and self._script.understood(said.text[:_SCRIPT_CHARS]) < _UNDERSTOOD:
             return None
         return float(np.max(np.stack(vectors) @ said.vector))
 

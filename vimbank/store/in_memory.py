@@ -34,7 +34,17 @@ from vimbank.domain.models import (
 from vimbank.domain.reinforcement import Standing
 from vimbank.domain.superseding import said_at, takes_part
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Ending, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import (
+    Embedded,
+    EncoderIdentity,
+    Ending,
+    Judged,
+    Lives,
+    PreparedDraft,
+    PreparedPatch,
+    StoreState,
+    Utterance,
+)
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     IdSource,
@@ -371,21 +381,18 @@ class InMemoryStore:
         found = [each for each in memories if (each.partition, each.session_id, each.source.parent_id) == wanted]
         return 1 + max((each.source.position for each in found if each.source.position is not None), default=-1)
 
-    def session_tail(
-        self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[tuple[Memory, Vector | None]]:
+    def session_tail(self, partition: Partition, session_id: str, *, before: int, limit: int) -> list[Utterance]:
         """See ``MemoryStore.session_tail``."""
         wanted = (partition, session_id, None)
         with self._lock:
             found = [
-                (each.source.position, each, self._rows.vector(each))
+                Utterance(each.id, each.source.position, each.text, self._rows.vector(each))
                 for each in self._rows.standing()
                 if (each.partition, each.session_id, each.source.parent_id) == wanted
                 and each.source.position is not None
                 and each.source.position < before
             ]
-        found.sort(key=lambda row: -row[0])
-        return [(memory, vector) for _, memory, vector in found[:limit]]
+        return sorted(found, key=lambda each: -each.position)[:limit]
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""

@@ -27,7 +27,17 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.times import to_micros
 from vimbank.errors import ConfigError, Conflict
-from vimbank.ports import Embedded, EncoderIdentity, Ending, Judged, Lives, PreparedDraft, PreparedPatch, StoreState
+from vimbank.ports import (
+    Embedded,
+    EncoderIdentity,
+    Ending,
+    Judged,
+    Lives,
+    PreparedDraft,
+    PreparedPatch,
+    StoreState,
+    Utterance,
+)
 from vimbank.store import reencoding
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
@@ -273,9 +283,7 @@ class SqlStore:
         )
         return 0 if row[0] is None else int(row[0]) + 1
 
-    def session_tail(
-        self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[tuple[Memory, Vector | None]]:
+    def session_tail(self, partition: Partition, session_id: str, *, before: int, limit: int) -> list[Utterance]:
         """See ``MemoryStore.session_tail``."""
 
         def read(cursor: Any) -> list[Any]:
@@ -285,7 +293,7 @@ class SqlStore:
             return found
 
         rows = self._connections.read(read)
-        return [(memory_from_row(row), None if row[-1] is None else load_vector(row[-1])) for row in rows]
+        return [Utterance(row[0], row[1], row[2], None if row[3] is None else load_vector(row[3])) for row in rows]
 
     def partitions(self, tenant: str | None = None, *, state: MemoryState = MemoryState.ACTIVE) -> list[Partition]:
         """See ``MemoryStore.partitions``."""

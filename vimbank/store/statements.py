@@ -169,7 +169,9 @@ class Statements:
             .order_by(memories.c.number)
         )
         self.session_tail = compiled(
-            with_vector.where(
+            select(memories.c.id, memories.c.position, memories.c.text, embeddings.c.vector)
+            .select_from(memories.outerjoin(embeddings, mine))
+            .where(
                 *in_partition,
                 memories.c.session_id == _given("session_id"),
                 memories.c.position < _given("before"),
