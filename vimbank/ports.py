@@ -382,8 +382,11 @@ class MemoryStore(Protocol):
         """
         ...
 
-    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
-        """The memories with these ids, in the order given, every state but deleted; unknown ids are left out."""
+    def get(self, tenant: str, ids: Sequence[str], *, as_of: datetime | None = None) -> list[Memory]:
+        """The memories with these ids, in the order given, every state but deleted; unknown ids are left out.
+
+        Args:    as_of: as they stood at this instant, as ``as_of`` has it; None: as they are.
+        """
         ...
 
     def page(self, query: ListQuery) -> Page:
@@ -443,7 +446,11 @@ class MemoryStore(Protocol):
         ...
 
     def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
-        """The indexed memories of a partition as they stood at an instant, history undone (case 106)."""
+        """The indexed memories of a partition as they stood at an instant, history undone (case 106).
+
+        A memory counts from its ``created_at``, also where it was written down later, and what it ended of others
+        counts from when both hold. What was deleted since is there, what was erased is not.
+        """
         ...
 
     def close(self) -> None: ...

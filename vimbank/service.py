@@ -239,7 +239,8 @@ class MemoryService:
         written = self._store.add(good, actor=actor, now=self._clock()) if good else []
         new = [each.revision for each in written if isinstance(each, AddResult) and not each.duplicate]
         if new:
-            self._announce(max(new))
+            # What claims something may have ended others, at revisions of their own.
+            self._announce(None if any(each.claims for each in good) else max(new))
         results = iter(written)
         return [_result(next(results) if isinstance(each, PreparedDraft) else each) for each in prepared]
 
@@ -337,7 +338,7 @@ class MemoryService:
                 updated = self._store.update(prepared, tenant=tenant, actor=actor, now=self._clock())
             except Conflict:  # somebody changed it between reading and writing
                 continue
-            self._announce(updated.revision)
+            self._announce(None if prepared.claims else updated.revision)
             return updated
         raise Conflict(f"{id} keeps changing")
 
@@ -456,19 +457,23 @@ class MemoryService:
             self._recalls.note(
                 [RecallEntry(query.tenant, each.memory.id, now, Signal.RETURNED) for each in recall.results]
             )
-        return replace(self._with_staleness(query.tenant, recall), took_ms=(time.perf_counter() - started) * 1e3)
+        return replace(self._with_staleness(query, recall), took_ms=(time.perf_counter() - started) * 1e3)
 
-    def get(self, tenant: str, id: str) -> Memory:
+    def get(self, tenant: str, id: str, *, as_of: "datetime | None" = None) -> Memory:
         """One memory, in whatever state but deleted. Raises NotFound, also for another tenant's id (case 61).
+
+        Args:    as_of: as it stood at this instant, also where it was changed, superseded or deleted since; None: as
+                 it is.
 
         A summary or portrait says in its metadata whether it is ``stale`` (cases 74, 93), here and in searches and
         listings. Raises InvalidInput for what can be no id (case 114).
         """
-        return self._marked(tenant, [self._stored(tenant, id)])[0]
+        _check_instant(as_of)
+        return self._marked(tenant, [self._stored(tenant, id, as_of)], as_of)[0]
 
-    def _stored(self, tenant: str, id: str) -> Memory:
+    def _stored(self, tenant: str, id: str, as_of: "datetime | None" = None) -> Memory:
         _check_ids(tenant=tenant, id=id)
-        found = self._store.get(tenant, [id])
+        found = self._store.get(tenant, [id], as_of=as_of)
         if not found:
             raise _not_found(id)
         return found[0]
@@ -486,8 +491,9 @@ class MemoryService:
             kind=query.kind,
             parent_id=query.parent_id,
         )
+        _check_instant(query.as_of)
         page = self._store.page(query)
-        return replace(page, items=self._marked(query.tenant, page.items))
+        return replace(page, items=self._marked(query.tenant, page.items, query.as_of))
 
     def derived(
         self,
@@ -525,20 +531,20 @@ class MemoryService:
         best = max(fresh, key=_cosine, default=None)
         return None if best is None else best.memory
 
-    def _with_staleness(self, tenant: str, recall: Recall) -> Recall:
+    def _with_staleness(self, query: Query, recall: Recall) -> Recall:
         memories = [each.memory for each in recall.results]
         if not any(map(derived_of, memories)):
             return recall
-        shown = self._marked(tenant, memories)
+        shown = self._marked(query.tenant, memories, query.as_of)
         return replace(
             recall, results=[replace(each, memory=mark) for each, mark in zip(recall.results, shown, strict=True)]
         )
 
-    def _marked(self, tenant: str, memories: Sequence[Memory]) -> Sequence[Memory]:
-        """The same, each summary with whether it is stale: told at read, so that no write has to know of them."""
+    def _marked(self, tenant: str, memories: Sequence[Memory], as_of: "datetime | None" = None) -> Sequence[Memory]:
+        """The same, each summary with whether it is (or was) stale: told at read, so that no write knows of them."""
         if not any(map(derived_of, memories)):
             return memories
-        stale = stale_ids(memories, lambda ids: self._store.get(tenant, ids), now=self._clock())
+        stale = stale_ids(memories, lambda ids: self._store.get(tenant, ids, as_of=as_of), now=as_of or self._clock())
         return [each if derived_of(each) is None else marked(each, stale=each.id in stale) for each in memories]
 
     def history(self, tenant: str, id: str) -> Sequence[HistoryEntry]:
@@ -783,8 +789,7 @@ class MemoryService:
                 raise InvalidInput.of("banks", f"{bank!r} is not one of {', '.join(sorted(self._limits.banks))}")
         if query.banks is not None and not query.banks:
             raise InvalidInput.of("banks", "must name at least one bank, or be left out")
-        if query.as_of is not None and query.as_of.tzinfo is None:
-            raise InvalidInput.of("as_of", "must have a time zone")
+        _check_instant(query.as_of)
         return replace(
             query,
             user_id=clean_id(query.user_id, "user_id"),
@@ -818,6 +823,11 @@ def _check_ids(**given: str | None) -> None:
     for field, value in given.items():
         if value is not None:
             clean_id(value, field)
+
+
+def _check_instant(as_of: "datetime | None") -> None:
+    if as_of is not None and as_of.tzinfo is None:
+        raise InvalidInput.of("as_of", "must have a time zone")
 
 
 def _cosine(hit: ScoredMemory) -> float:

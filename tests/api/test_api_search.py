@@ -58,7 +58,7 @@ def test_an_answer_has_the_documented_shape(client: TestClient) -> None:
 def test_labels_are_there_where_they_are_asked_for(client: TestClient) -> None:
     """V-9, V-11."""
     for name, text in (("oslo", "Ana lives in Oslo."), ("rome", "Ana lives in Rome."), ("tea", "The tea is green.")):
-        add(client, text, bank="task", id=name)
+        add(client, text, bank="task", id=name, created_at="2026-01-01T00:00:00Z")  # neither is newer
     answer = client.post("/v1/search", json={"query": "where does Ana live", "user_id": "alice", "labels": True})
     found = {hit.id: hit.label for hit in SearchOut.model_validate_json(answer.content).results}
     assert found == {"oslo": "conflicting", "rome": "conflicting", "tea": "irrelevant"}

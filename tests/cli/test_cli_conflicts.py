@@ -36,3 +36,17 @@ def test_it_stops_where_it_would_take_too_much(vimbank: Vimbank, monkeypatch: py
     outcome = vimbank("conflicts", "--max-share", "0.1")
     assert outcome.code == 1
     assert "stopped" in outcome.out
+
+
+def test_as_of_tells_what_was_true_then(vimbank: Vimbank) -> None:
+    oslo = vimbank("add", "I live in Oslo.", "--user", "ana", "--created-at", "2026-01-01", "--json").json["id"]
+    rome = vimbank("add", "I live in Rome.", "--user", "ana", "--created-at", "2026-03-01", "--json").json["id"]
+    assert vimbank("get", oslo, "--as-of", "2026-02-01", "--json").json["state"] == "active"
+    assert vimbank("get", oslo, "--as-of", "2026-04-01", "--json").json["state"] == "superseded"
+    assert vimbank("get", rome, "--as-of", "2026-02-01").code == 1
+    listed = vimbank("list", "--user", "ana", "--as-of", "2026-02-01", "--json").json
+    assert ([each["id"] for each in listed["items"]], listed["total"]) == ([oslo], 1)
+    vimbank("delete", oslo)
+    assert vimbank("get", oslo).code == 1
+    assert vimbank("get", oslo, "--as-of", "2026-02-01", "--json").json["text"] == "I live in Oslo."
+    assert vimbank("get", oslo, "--as-of", "soon").code != 0

@@ -13,8 +13,19 @@ import pytest
 from tests.contracts.backends import EVERY, Store, new_url, opened
 from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, live_ids, patch, prepared, vector
 from vimbank.domain.endings import Ended, Reason
+from vimbank.domain.filters import Condition
 from vimbank.domain.fingerprint import content_hash
-from vimbank.domain.models import AddResult, Event, Memory, MemoryDraft, MemoryState, Source, StateChange
+from vimbank.domain.models import (
+    AddResult,
+    Event,
+    ListQuery,
+    Memory,
+    MemoryDraft,
+    MemoryState,
+    Scope,
+    Source,
+    StateChange,
+)
 from vimbank.domain.superseding import keys_of
 from vimbank.errors import Conflict
 from vimbank.ports import Embedded, Ending, PreparedDraft, PreparedPatch
@@ -312,6 +323,77 @@ def test_a_past_that_was_written_down_later_is_told_as_it_was(store: Store) -> N
     [(second, _), (third, _)] = store.as_of(ALICE, MAR + timedelta(days=1))
     assert (second.id, third.id) == (more.id, rome.id)
     assert second.ended == (lives_in("oslo", rome.id, MAR),)
+
+
+class TestThePast:
+    """``as_of`` of get and page: every state, those deleted since included (case 106)."""
+
+    def listed(self, store: Store, instant: datetime, **fields: Any) -> list[str]:
+        values: dict[str, Any] = {"tenant": "t", "user_id": "alice"} | fields
+        return [each.id for each in store.page(ListQuery(as_of=instant, **values)).items]
+
+    def test_before_and_after(self, store: Store) -> None:
+        oslo = say(store, "I live in Oslo.", now=JAN).id
+        rome = say(store, "I live in Rome.", now=MAR).id
+        [then] = store.get("t", [oslo], as_of=FEB)
+        assert (then.state, then.superseded_by, then.valid_to) == (ACTIVE, None, None)
+        assert store.get("t", [oslo, rome], as_of=FEB) == [then]
+        assert store.get("t", [oslo], as_of=APR) == store.get("t", [oslo])
+        assert store.get("t", [oslo, rome], as_of=JAN - timedelta(days=1)) == []
+        assert store.get("other", [oslo], as_of=FEB) == []
+        assert self.listed(store, FEB) == [oslo]
+        assert self.listed(store, APR) == [rome]
+        assert self.listed(store, APR, state=SUPERSEDED) == [oslo]
+        assert self.listed(store, APR, state=None) == [oslo, rome]
+        assert self.listed(store, JAN - timedelta(days=1)) == []
+
+    def test_what_was_deleted_since(self, store: Store) -> None:
+        oslo = say(store, "I live in Oslo.", now=JAN).id
+        say(store, "I live in Rome.", now=FEB)
+        store.delete_scope(Scope("t", "alice"), actor="alice", now=APR)
+        assert store.get("t", [oslo], as_of=MAR)[0].state is SUPERSEDED
+        assert store.get("t", [oslo], as_of=JAN)[0].text == "I live in Oslo."
+        assert store.get("t", [oslo], as_of=APR) == []
+        assert self.listed(store, MAR, state=None, bank="dialog", user_id="alice")[0] == oslo
+        assert self.listed(store, APR) == []
+
+    def test_a_text_of_then(self, store: Store) -> None:
+        name = say(store, "I like tea.", now=JAN, metadata={"a": 1}).id
+        store.update(rewording(name, "I like coffee."), tenant="t", actor="alice", now=MAR)
+        assert [each.text for each in store.get("t", [name], as_of=FEB)] == ["I like tea."]
+        assert [each.text for each in store.get("t", [name], as_of=MAR)] == ["I like coffee."]
+
+    def test_documents_other_users_and_pages(self, store: Store) -> None:
+        add(store, prepared("whole", segments=["first", "second"], id="doc"), now=JAN)
+        add(store, prepared("else", user_id="bob", id="bobs"), now=JAN)
+        add(store, prepared("third", id="note", metadata={"a": 1}), now=JAN)
+        store.delete("t", ["doc"], actor="alice", now=MAR)
+        assert self.listed(store, FEB) == ["doc", "doc:0000", "doc:0001", "note"]
+        assert self.listed(store, FEB, parent_id="doc") == ["doc:0000", "doc:0001"]
+        assert self.listed(store, FEB, filter=Condition("metadata.a", "eq", 1)) == ["note"]
+        assert self.listed(store, FEB, user_id=None) == ["doc", "doc:0000", "doc:0001", "bobs", "note"]
+        assert self.listed(store, FEB, bank="knowledge") == []
+        page = store.page(ListQuery(tenant="t", user_id="alice", as_of=FEB, limit=3))
+        assert (len(page.items), page.total) == (3, 4)
+        rest = store.page(ListQuery(tenant="t", user_id="alice", as_of=FEB, limit=3, cursor=page.next_cursor))
+        assert ([each.id for each in rest.items], rest.total, rest.next_cursor) == (["note"], 4, None)
+
+    def test_loaded_later_and_deleted_since(self, store: Store) -> None:
+        """The last that was known of Oslo tells when it had ended."""
+        oslo = say(store, "I live in Oslo.", now=APR, created_at=JAN).id
+        rome = say(store, "I live in Rome.", now=APR, created_at=FEB).id
+        store.delete("t", [oslo], actor="alice", now=APR + timedelta(days=1))
+        for name in (oslo, rome):
+            assert store.get("t", [name], as_of=MAR)[0].state is (SUPERSEDED if name == oslo else ACTIVE)
+        assert store.get("t", [oslo], as_of=JAN)[0].state is ACTIVE
+
+    def test_what_was_taken_back_never_was(self, store: Store) -> None:
+        """Between the supersession and its undoing it was superseded; before that, and since, it is not."""
+        oslo = say(store, "I live in Oslo.", now=MAR, created_at=JAN).id
+        say(store, "I live in Rome.", now=MAR, created_at=FEB)
+        restore(store, oslo, now=APR)
+        states = [store.get("t", [oslo], as_of=at)[0].state for at in (JAN, FEB, MAR, MAR + timedelta(days=1), APR)]
+        assert states == [ACTIVE, ACTIVE, SUPERSEDED, SUPERSEDED, ACTIVE]
 
 
 class TestClaims:

@@ -4,7 +4,7 @@ Bodies refuse fields they do not know and values of another JSON type. What need
 name, the longest text) is checked by the service, so that it holds for every entry point.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from vimbank.api.models import Answer, Body, Params, example
 from vimbank.domain.models import FusionName, MemoryDraft, MemoryPatch, Source
-from vimbank.domain.times import parse_time
+from vimbank.domain.times import parse_time, parse_time_text
 from vimbank.errors import InvalidInput
 from vimbank.ingestion.dialog import Turn
 from vimbank.ingestion.tasks import TaskRun, TaskStep
@@ -29,6 +29,7 @@ __all__ = [
     "FeedbackOut",
     "ForecastOut",
     "ForecastParams",
+    "GetParams",
     "HistoryOut",
     "LeavingOut",
     "ListParams",
@@ -52,9 +53,9 @@ __all__ = [
 ]
 
 
-def _instant(value: Any) -> datetime:
+def _instant(value: Any, parse: Callable[[Any, str], datetime] = parse_time) -> datetime:
     try:
-        return parse_time(value, "time")
+        return parse(value, "time")
     except InvalidInput as exc:
         # Pydantic knows the field's name; only the message is wanted of ours.
         raise PydanticCustomError("time", "{reason}", {"reason": exc.errors[0].message}) from exc
@@ -65,6 +66,10 @@ _TIME_SCHEMA = {
     "description": "ISO 8601, or epoch seconds or milliseconds; without a zone it is UTC.",
 }
 Time: TypeAlias = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(_TIME_SCHEMA)]
+TimeText: TypeAlias = Annotated[
+    datetime, BeforeValidator(lambda value: _instant(value, parse_time_text)), WithJsonSchema(_TIME_SCHEMA)
+]
+"""A time in a query string, where a number is text."""
 Metadata: TypeAlias = Annotated[dict[str, Any], Field(description="Any JSON object; filters reach its keys.")]
 UserId: TypeAlias = Annotated[str, Field(description="Whose memory it is; `shared` is read by all users of a tenant.")]
 State: TypeAlias = Literal["active", "archived", "superseded", "suppressed", "deleted"]
@@ -367,6 +372,7 @@ class ListParams(Params):
         "active", description="`any`: every state; deleted memories are never listed."
     )
     filter: str | None = Field(None, description="A filter as JSON.", examples=['{"topic": "health"}'])
+    as_of: TimeText | None = Field(None, description="List the memories as they stood at this instant.")
     cursor: str | None = Field(None, description="`next_cursor` of the page before.")
     limit: int = Field(100, ge=1, le=MAX_TOP_K)
 
@@ -378,6 +384,12 @@ class ScopeParams(Params):
     bank: str | None = None
     session_id: str | None = None
     agent_id: str | None = None
+
+
+class GetParams(Params):
+    """Of which time a memory is read."""
+
+    as_of: TimeText | None = Field(None, description="As it stood at this instant, also if it was deleted since.")
 
 
 class MoveParams(Params):

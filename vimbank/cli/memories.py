@@ -86,10 +86,11 @@ def _note(result: AddResult) -> str:
 
 @command("get", example="vimbank get 0192f7a0-5b7e-7c3a-9b1d-2f6c1a3d4e5f")
 @click.argument("id")
-def get(call: Call, id: str) -> None:
+@click.option("--as-of", metavar="TIME", help="As it stood then, also if it was deleted since.")
+def get(call: Call, id: str, as_of: str | None) -> None:
     """Show one memory."""
     with open_service(call.settings()) as service:
-        memory = service.get(call.tenant, id)
+        memory = service.get(call.tenant, id, as_of=time_of(as_of, "as_of"))
     call.answer(memory_record(memory), render_memory(memory))
 
 
@@ -102,15 +103,17 @@ def get(call: Call, id: str) -> None:
 @click.option("--parent", "parent_id", help="Only the parts of this document or task run.")
 @click.option("--state", type=click.Choice([*_STATES, "any"]), default="active", show_default=True, help="Only these.")
 @click.option("--filter", "filter_json", metavar="JSON", help="Only those that match.")
+@click.option("--as-of", metavar="TIME", help="List the memories as they stood then.")
 @click.option("--cursor", help="Go on from a listing's cursor.")
 @click.option("--limit", type=int, default=100, show_default=True, help="How many at a time.")
 @click.option("--all", "every", is_flag=True, help="All pages in one listing.")
-def list_(call: Call, state: str, filter_json: str | None, every: bool, **options: Any) -> None:
+def list_(call: Call, state: str, filter_json: str | None, as_of: str | None, every: bool, **options: Any) -> None:
     """List memories, oldest first."""
     query = ListQuery(
         tenant=call.tenant,
         state=None if state == "any" else MemoryState(state),
         filter=filter_of(filter_json),
+        as_of=time_of(as_of, "as_of"),
         **options,
     )
     with open_service(call.settings()) as service:

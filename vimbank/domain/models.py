@@ -353,7 +353,10 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """A listing inside one tenant, oldest first, ``limit`` at a time from ``cursor``."""
+    """A listing inside one tenant, oldest first, ``limit`` at a time from ``cursor``.
+
+    ``as_of``: of the memories as they stood at that instant, those deleted since included.
+    """
 
     tenant: str
     user_id: str | None = None
@@ -364,6 +367,7 @@ class ListQuery:
     parent_id: str | None = None
     state: MemoryState | None = MemoryState.ACTIVE  # None: every state but deleted
     filter: Filter | None = None
+    as_of: datetime | None = None
     cursor: str | None = None
     limit: int = 100
 

@@ -41,6 +41,7 @@ __all__ = [
     "as_they_stood",
     "bury",
     "delete_memories",
+    "enders",
     "tombstone",
     "update_memory",
 ]
@@ -451,10 +452,13 @@ def tombstone(memory: Memory, *, revision: int, now: datetime) -> Memory:
 def as_they_stood(
     current: Iterable[tuple[Memory, Vector | None]], later: Iterable[Record], instant: datetime
 ) -> list[tuple[Memory, Vector | None]]:
-    """Undo what happened after ``instant``: the indexed memories of one partition as they stood then, by number.
+    """Undo what happened after ``instant``: the memories of one partition as they stood then, by number.
+
+    Those that were deleted by then are left out.
 
     Args:    current: its memories with their vectors, as they are.
              later: its records with ``at`` > instant, by revision.
+             Of some memories of it alone: with those that ended them (``enders``).
     A memory counts from its ``created_at``, also where it was written down later, and so does what it ended of
     others; of an id that was used twice, the first life counts until it was deleted.
     """
@@ -474,7 +478,13 @@ def as_they_stood(
             standing[memory_id] = (before, moved.vector if moved else now[1] if now else None)
     there = {name: pair for name, pair in standing.items() if pair[0].created_at <= instant}
     valid = ((_with_endings(memory, latest[name], there, instant), vector) for name, (memory, vector) in there.items())
-    return sorted((pair for pair in valid if pair[0].indexed), key=lambda pair: pair[0].number)
+    return sorted(valid, key=lambda pair: pair[0].number)
+
+
+def enders(current: Iterable[Memory], later: Iterable[Record]) -> list[str]:
+    """The ids of the memories that ended something of these; parameters as of ``as_they_stood``."""
+    versions = (*current, *(record.before for record in later if record.before is not None))
+    return sorted({each.new_id for memory in versions for each in memory.ended})
 
 
 def _with_endings(then: Memory, latest: Memory, there: Container[str], instant: datetime) -> Memory:

@@ -12,7 +12,6 @@ import numpy as np
 import orjson
 
 from vimbank.domain.curves import Curve, Trace
-from vimbank.domain.filters import matches
 from vimbank.domain.models import (
     PARENT_KIND,
     AddResult,
@@ -56,7 +55,7 @@ from vimbank.store.conflicts import NOTHING, add_memory, change_memory, end, put
 from vimbank.store.counts import StoreCounts
 from vimbank.store.folding import Recalled, Touched, fold_recalls
 from vimbank.store.lives import LIFE_STATES, life_row, lives
-from vimbank.store.paging import cursor_after, number_of
+from vimbank.store.paging import fits, page_of
 from vimbank.store.states import change_states
 
 __all__ = ["InMemoryStore"]
@@ -289,30 +288,24 @@ class InMemoryStore:
 
     # -- reads --
 
-    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+    def get(self, tenant: str, ids: Sequence[str], *, as_of: datetime | None = None) -> list[Memory]:
         """See ``MemoryStore.get``."""
+        if as_of is not None:
+            past = {memory.id: memory for memory, _ in self._stood(as_of) if memory.tenant == tenant}
+            return [past[name] for name in ids if name in past]
         with self._lock:
             return [memory for name in ids if (memory := self._rows.by_id(tenant, name)) is not None]
 
     def page(self, query: ListQuery) -> Page:
         """See ``MemoryStore.page``."""
-        after = number_of(query.cursor)
+        if query.as_of is not None:
+            return page_of(query, [memory for memory, _ in self._stood(query.as_of) if fits(query, memory)])
         with self._lock:
             found = self._matching(query)
-        rest = [memory for memory in found if memory.number > after]
-        items = rest[: query.limit]
-        return Page(items, len(found), cursor_after(items[-1].number) if len(rest) > query.limit else None)
+        return page_of(query, found)
 
     def _matching(self, query: ListQuery) -> list[Memory]:
-        names = ("tenant", "user_id", "bank", "agent_id", "session_id", "kind", "state")
-        wanted = {name: value for name in names if (value := getattr(query, name)) is not None}
-        return [
-            memory
-            for memory in self._rows.standing()
-            if all(getattr(memory, name) == value for name, value in wanted.items())
-            and query.parent_id in (None, memory.source.parent_id)
-            and (query.filter is None or matches(query.filter, memory))
-        ]
+        return [memory for memory in self._rows.standing() if fits(query, memory)]
 
     def state(self) -> StoreState:
         """See ``MemoryStore.state``."""
@@ -417,10 +410,23 @@ class InMemoryStore:
 
     def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
         """See ``MemoryStore.as_of``."""
+        return [(each, vector) for each, vector in self._stood(instant) if each.indexed and each.partition == partition]
+
+    def _stood(self, instant: datetime) -> list[tuple[Memory, Vector | None]]:
         with self._lock:
-            later = [each for each in self._rows.records if each.partition == partition and each.entry.at > instant]
-            current = [(each, self._rows.vector(each)) for each in self._rows.standing() if each.partition == partition]
-        return as_they_stood(current, later, instant)
+            later = [each for each in self._rows.records if each.entry.at > instant]
+            current = [(each, self._rows.vector(each)) for each in self._rows.standing()]
+        places = {each.partition for each in later} | {each.partition for each, _ in current}
+        found = [
+            pair
+            for place in places
+            for pair in as_they_stood(
+                [pair for pair in current if pair[0].partition == place],
+                [each for each in later if each.partition == place],
+                instant,
+            )
+        ]
+        return sorted(found, key=lambda pair: pair[0].number)
 
     def counts(self, tenant: str | None = None, user_id: str | None = None) -> StoreCounts:
         """Exact counts of a tenant's or user's memories, or of all."""

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, and_, func, select
 
 from vimbank.domain.curves import Curve
 from vimbank.domain.filters import Filter, matches
@@ -42,8 +42,10 @@ from vimbank.store import reencoding
 from vimbank.store.assessing import put_samples
 from vimbank.store.changes import (
     IdSource,
+    Record,
     as_they_stood,
     delete_memories,
+    enders,
 )
 from vimbank.store.claims import claiming, unread
 from vimbank.store.compaction import compact, compacted_in
@@ -55,7 +57,7 @@ from vimbank.store.folding import fold_recalls
 from vimbank.store.group_commit import GroupCommit
 from vimbank.store.jobs import SqlJobStore
 from vimbank.store.lives import lives
-from vimbank.store.paging import conditions, cursor_after, number_of
+from vimbank.store.paging import conditions, cursor_after, fits, number_of, page_of
 from vimbank.store.rows import (
     MEMORY_COLUMNS,
     entry_from_row,
@@ -76,6 +78,7 @@ __all__ = ["SqlStore"]
 
 _SCAN: Final = 2_000  # rows at a time where a filter is evaluated in Python
 _IDS_AT_A_TIME: Final = 512
+_NO_ENCODER: Final = -1  # so that no vector is read
 _LIVES: Final = 5_000  # rows at a time that become columns
 
 
@@ -214,8 +217,10 @@ class SqlStore:
 
     # -- reads --
 
-    def get(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+    def get(self, tenant: str, ids: Sequence[str], *, as_of: datetime | None = None) -> list[Memory]:
         """See ``MemoryStore.get``."""
+        if as_of is not None:
+            return self._past(tenant, ids, as_of)
         found: dict[str, Memory] = {}
         for start in range(0, len(ids), _IDS_AT_A_TIME):
             for row in self._by_ids(tenant, ids[start : start + _IDS_AT_A_TIME]):
@@ -230,8 +235,20 @@ class SqlStore:
         )
         return rows
 
+    def _past(self, tenant: str, ids: Sequence[str], instant: datetime) -> list[Memory]:
+        """These memories as they stood; whether what ended them was there is asked, too."""
+        with self._connections.snapshot() as connection:
+            current, later = _versions(connection, tenant, ids, instant)
+            more = [each for each in enders(current, later) if each not in ids]
+            beside, then = _versions(connection, tenant, more, instant)
+        stood = as_they_stood([(memory, None) for memory in (*current, *beside)], [*later, *then], instant)
+        found = {memory.id: memory for memory, _ in stood}
+        return [found[name] for name in ids if name in found]
+
     def page(self, query: ListQuery) -> Page:
         """See ``MemoryStore.page``. With a filter, all that the other conditions leave is read and tried."""
+        if query.as_of is not None:
+            return self._past_page(query, query.as_of)
         after = number_of(query.cursor)
         wanted = and_(*conditions(query))
         with self._connections.snapshot() as connection:
@@ -240,6 +257,19 @@ class SqlStore:
             total = connection.execute(select(func.count()).select_from(memories).where(wanted)).scalar_one()
             rows = connection.execute(_listing(wanted, after).limit(query.limit + 1)).fetchall()
         return _page([memory_from_row(row) for row in rows], total, query.limit)
+
+    def _past_page(self, query: ListQuery, instant: datetime) -> Page:
+        """A listing of the past reads the partitions that it may be about, also such as are empty by now."""
+        columns = (history.c.tenant, history.c.user_id, history.c.bank)
+        ever = select(*columns).where(history.c.tenant == query.tenant).distinct()
+        if query.user_id is not None:
+            ever = ever.where(history.c.user_id == query.user_id)
+        if query.bank is not None:
+            ever = ever.where(history.c.bank == query.bank)
+        with self._connections.snapshot() as connection:
+            partitions = [Partition(*row) for row in connection.execute(ever)]
+        stood = [memory for each in partitions for memory, _ in self._stood(each, instant)]
+        return page_of(query, sorted((each for each in stood if fits(query, each)), key=lambda each: each.number))
 
     def state(self) -> StoreState:
         """See ``MemoryStore.state``."""
@@ -322,15 +352,14 @@ class SqlStore:
 
     def as_of(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
         """See ``MemoryStore.as_of``. Vectors of an earlier encoder are left out (None)."""
-        later = (
-            select(history)
-            .where(
-                history.c.tenant == partition.tenant,
-                history.c.user_id == partition.user_id,
-                history.c.bank == partition.bank,
-                history.c.at > to_micros(instant),
-            )
-            .order_by(history.c.revision)
+        return [(memory, vector) for memory, vector in self._stood(partition, instant) if memory.indexed]
+
+    def _stood(self, partition: Partition, instant: datetime) -> list[tuple[Memory, Vector | None]]:
+        later = _later(
+            instant,
+            history.c.tenant == partition.tenant,
+            history.c.user_id == partition.user_id,
+            history.c.bank == partition.bank,
         )
         with self._connections.snapshot() as connection:
             cursor = cursor_of(connection)
@@ -475,6 +504,31 @@ def _change(row: Sequence[Any]) -> Change:
         return Change(row[10], Partition(row[1], row[3], row[4]), row[2], None, number=row[0])
     vector = None if row[-1] is None else load_vector(row[-1])
     return Change(row[10], Partition(row[1], row[3], row[4]), row[2], memory_from_row(row), vector, row[0])
+
+
+def _versions(
+    connection: Connection, tenant: str, ids: Sequence[str], instant: datetime
+) -> tuple[list[Memory], list[Record]]:
+    """These memories as they are, and what was recorded of them after the instant."""
+    current: list[Memory] = []
+    later: list[Record] = []
+    for start in range(0, len(ids), _IDS_AT_A_TIME):
+        names = ids[start : start + _IDS_AT_A_TIME]
+        rows = connection.execute(select(*MEMORY_COLUMNS).where(*_these(memories, tenant, names), LIVE))
+        current += map(memory_from_row, rows)
+        records = connection.execute(_later(instant, *_these(history, tenant, names)))
+        later += (record_from_row(row, _NO_ENCODER) for row in records)
+    return current, later
+
+
+def _these(table: Table, tenant: str, ids: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
+    name = table.c.memory_id if table is history else table.c.id
+    return table.c.tenant == tenant, name.in_(ids)
+
+
+def _later(instant: datetime, *conditions: ColumnElement[bool]) -> Select[Any]:
+    """The records after an instant, by revision."""
+    return select(history).where(*conditions, history.c.at > to_micros(instant)).order_by(history.c.revision)
 
 
 def _listing(wanted: ColumnElement[bool], after: int) -> Select[Any]:

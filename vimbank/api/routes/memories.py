@@ -16,6 +16,7 @@ from vimbank.api.schemas import (
     BatchIn,
     BatchOut,
     DeletedOut,
+    GetParams,
     HistoryOut,
     ListParams,
     MemoryIn,
@@ -66,6 +67,7 @@ def list_memories(params: Annotated[ListParams, Query()], service: Service, call
         parent_id=params.parent_id,
         state=None if params.state == "any" else MemoryState(params.state),
         filter=None if params.filter is None else filters.parse(json_value(params.filter, "filter")),
+        as_of=params.as_of,
         cursor=params.cursor,
         limit=params.limit,
     )
@@ -87,9 +89,9 @@ def history(memory_id: MemoryIdPath, service: Service, caller: Reader) -> Respon
 
 
 @router.get("/{id:path}", response_model=MemoryOut, responses=ONE, summary="Read a memory")
-def get(memory_id: MemoryIdPath, service: Service, caller: Reader) -> Response:
-    """The memory as it stands; of a long text the whole document."""
-    return json_response(memory_record(service.get(caller.tenant, memory_id)))
+def get(memory_id: MemoryIdPath, params: Annotated[GetParams, Query()], service: Service, caller: Reader) -> Response:
+    """The memory as it stands, or as it stood; of a long text the whole document."""
+    return json_response(memory_record(service.get(caller.tenant, memory_id, as_of=params.as_of)))
 
 
 @router.patch("/{id:path}", response_model=MemoryOut, responses=BODY | ONE, summary="Change a memory")
