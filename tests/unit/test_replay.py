@@ -15,7 +15,7 @@ from vimbank.domain.models import ListQuery, MemoryState
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import InvalidInput
 from vimbank.eval.replay import Plan, main, replay
-from vimbank.eval.replay_access import Popularity, halves, zipf
+from vimbank.eval.replay_access import Popularity, halves, traffic, zipf
 from vimbank.eval.replay_life import Habits, SetClock, Stage, live, score, worlds
 from vimbank.eval.replay_report import Outcome, rows_of, to_markdown
 from vimbank.eval.replay_vectors import KeptEncoder
@@ -99,6 +99,15 @@ def test_questions_are_drawn_as_often_as_their_rank_says() -> None:
     popularity = Popularity([question(n) for n in range(3)], exponent=1.0, generator=np.random.default_rng(7))
     counts = sorted(Counter(each.id for each in popularity.draw(11_000, said=lambda _id: True)).values())
     assert counts == pytest.approx([2_000, 3_000, 6_000], rel=0.05)  # 2, 3 and 6 of 11
+
+
+def test_in_the_traffic_a_question_counts_as_often_as_it_is_asked() -> None:
+    questions = [question(n) for n in range(3)]
+    popularity = Popularity(questions, exponent=1.0, generator=np.random.default_rng(7))
+    shares = popularity.shares()
+    assert sorted(shares.values()) == pytest.approx([2 / 11, 3 / 11, 6 / 11])
+    assert traffic(questions, [popularity]) == [shares[each.id] for each in questions]
+    assert traffic([question(8), question(9)], [popularity]) == [1.0, 1.0]  # nobody asks them
 
 
 # -- vectors --
@@ -211,14 +220,15 @@ def test_a_clock_is_set_from_outside() -> None:
 
 
 def test_rows_are_means_over_questions_with_a_paired_error() -> None:
-    first = Outcome("tune", 3, 4, [1.0, 0.5], [1.0, 1.0])
-    second = Outcome("report", 2, 6, [0.0], [0.25])
+    first = Outcome("tune", 3, 4, [1.0, 0.5], [1.0, 1.0], [0.9, 0.1])
+    second = Outcome("report", 2, 6, [0.0], [0.25], [1.0])
     rows = {row.split: row for row in rows_of("held-out", {"curve": "fsrs"}, [first, second])}
     assert list(rows) == ["report", "tune", "all"]
     assert (rows["all"].questions, rows["all"].hot_share) == (3, 0.5)  # 5 of 10
     assert (rows["all"].recall, rows["all"].without) == (0.5, 0.75)
     assert rows["all"].change == -25.0  # 0, -50 and -25 points
     assert rows["all"].error == pytest.approx(25.0 / 3**0.5, abs=0.01)
+    assert rows["all"].traffic_change == -15.0  # 0 at 0.9, -50 at 0.1, -25 at 1, of 2
     assert (rows["report"].change, rows["report"].error) == (-25.0, 0.0)
     (alone,) = rows_of("held-out", {}, [first])
     assert alone.split == "tune"
@@ -249,7 +259,7 @@ def test_a_replay_measures_motion_order_and_prior(memorybank: Path, tmp_path: Pa
     assert [row["setting"]["retention_weight"] for row in halved] == [0.0, 0.2] * 2
     assert halved[0]["change"] == 0.0
     page = to_markdown(report)
-    assert "| none | exponential | report | 8 | 0.0 | 0.0 | -100.0 | 0.0 |" in page
+    assert "| none | exponential | report | 8 | 0.0 | 0.0 | -100.0 | 0.0 | -100.0 |" in page
     assert "turns.jsonl: sha256" in page
 
 

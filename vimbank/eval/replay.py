@@ -28,8 +28,8 @@ from vimbank.domain.curves import CURVE_NAMES, CurveName
 from vimbank.domain.models import MemoryState, Partition, StateChange
 from vimbank.errors import VimbankError
 from vimbank.eval.machine import describe_machine
-from vimbank.eval.replay_access import ACCESS_MODELS, AccessModel
-from vimbank.eval.replay_life import SETS, Habits, Stage, World, encode, hot_memories, live, score, worlds
+from vimbank.eval.replay_access import ACCESS_MODELS, AccessModel, traffic
+from vimbank.eval.replay_life import SETS, Habits, Stage, World, encode, hot_memories, live, popularities, score, worlds
 from vimbank.eval.replay_report import Outcome, Row, draw, rows_of, to_markdown
 from vimbank.eval.retrieval import TENANT, file_hashes, progress_bar
 from vimbank.ingestion.datasets import Split
@@ -203,7 +203,10 @@ class _Trial:
         with self._service(folder, **ranking) as service:
             recall = score(service, self.world.questions.evaluated)
             hot = hot_memories(service)
-        return Outcome(self.world.split, hot, self.world.memories, recall, recall if without is None else without)
+        asked = popularities(self.world, self.plan.habits, self.access).values()
+        counts = traffic(self.world.questions.evaluated, asked)
+        bare = recall if without is None else without
+        return Outcome(self.world.split, hot, self.world.memories, recall, bare, counts)
 
     def _copy(self, kept: Path, name: str) -> Path:
         return shutil.copytree(kept, self.folder / name)

@@ -5,7 +5,7 @@ day, drawn independently, with a popularity that follows Zipf's law. A question 
 has been said.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -15,7 +15,7 @@ from vimbank.domain.models import FloatArray
 from vimbank.errors import InvalidInput
 from vimbank.ingestion.datasets import Question
 
-__all__ = ["ACCESS_MODELS", "AccessModel", "Halves", "Popularity", "halves", "zipf"]
+__all__ = ["ACCESS_MODELS", "AccessModel", "Halves", "Popularity", "halves", "traffic", "zipf"]
 
 AccessModel = Literal["re-asked", "held-out", "none"]
 ACCESS_MODELS: Final[tuple[AccessModel, ...]] = ("re-asked", "held-out", "none")
@@ -82,6 +82,10 @@ class Popularity:
         self._weights = zipf(len(questions), exponent=exponent)[generator.permutation(len(questions))]
         self._generator = generator
 
+    def shares(self) -> Mapping[str, float]:
+        """Of each question, by its id, its share of all draws once everything has been said; they sum to 1."""
+        return {each.id: share for each, share in zip(self._questions, self._weights.tolist(), strict=True)}
+
     def draw(self, n: int, *, said: Callable[[str], bool]) -> Sequence[Question]:
         """``n`` questions, independent of each other, among those whose evidence has all been said; none: none."""
         possible = [i for i, each in enumerate(self._questions) if all(map(said, each.gold))]
@@ -90,6 +94,16 @@ class Popularity:
         weights = self._weights[possible]
         drawn = self._generator.choice(possible, size=n, p=weights / weights.sum())
         return [self._questions[i] for i in drawn.tolist()]
+
+
+def traffic(evaluated: Sequence[Question], popularities: Iterable[Popularity]) -> list[float]:
+    """How much each evaluated question counts where it counts as often as people ask it, >= 0; all alike if none is.
+
+    Conversations have as many questions a day each, so one counts as much as the other.
+    """
+    shares = {name: share for popularity in popularities for name, share in popularity.shares().items()}
+    weights = [shares.get(each.id, 0.0) for each in evaluated]
+    return weights if any(weights) else [1.0] * len(evaluated)
 
 
 def _grouped(places: range, group: Callable[[int], _Group]) -> Iterator[list[int]]:

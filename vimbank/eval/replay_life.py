@@ -37,6 +37,7 @@ __all__ = [
     "encode",
     "hot_memories",
     "live",
+    "popularities",
     "score",
     "worlds",
 ]
@@ -188,6 +189,17 @@ def encode(encoder: KeptEncoder, places: Sequence[World]) -> None:
     encoder.save()
 
 
+def popularities(world: World, habits: Habits, access: AccessModel) -> Mapping[str, Popularity]:
+    """What each user of the world asks, as it will be drawn; the same at each call."""
+    generator = np.random.default_rng([habits.seed, world.number, 0])
+    asked = world.questions.asked(access)
+    by_user = {user: [each for each in asked if each.user_id == user] for user in world.users}
+    return {
+        user: Popularity(questions, exponent=habits.exponent, generator=generator)
+        for user, questions in by_user.items()
+    }
+
+
 def live(
     stage: Stage,
     world: World,
@@ -207,13 +219,8 @@ def live(
     """
     settings = stage.settings(folder, bank)
     life = Life()
-    generator, reports = (np.random.default_rng([habits.seed, world.number, n]) for n in range(2))
-    asked = world.questions.asked(access)
-    by_user = {user: [each for each in asked if each.user_id == user] for user in world.users}
-    popularity = {
-        user: Popularity(questions, exponent=habits.exponent, generator=generator)
-        for user, questions in by_user.items()
-    }
+    reports = np.random.default_rng([habits.seed, world.number, 1])
+    popularity = popularities(world, habits, access)
     said: set[str] = set()
     first, last = min(world.drafts), max(world.drafts)
     with stage.service(folder, bank) as service:

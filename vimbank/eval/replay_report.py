@@ -16,14 +16,15 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One world under one setting: memories in the hot index and in all, recall@5 of each evaluated question, and the
-    same questions' recall@5 without what is measured."""
+    """One world under one setting: memories in the hot index and in all, recall@5 of each evaluated question, the same
+    questions' recall@5 without what is measured, and how much each counts in the traffic (``replay_access``)."""
 
     split: str
     hot: int
     memories: int
     recall: Sequence[float]
     without: Sequence[float]
+    traffic: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Row:
         hot_share: of all memories, how many are in the hot index, in [0, 1].
         recall, without: mean recall@5 over the questions, with and without what is measured, in [0, 1].
         change: their difference in points (hundredths); error: its standard error, paired by question, in points.
+        traffic_change: the mean change where each question counts as often as it is asked, in points; ``change`` again
+            where the evaluated questions are not the ones that are asked.
     """
 
     access: str
@@ -46,6 +49,7 @@ class Row:
     without: float
     change: float
     error: float
+    traffic_change: float
 
 
 def rows_of(access: str, setting: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Iterator[Row]:
@@ -55,6 +59,7 @@ def rows_of(access: str, setting: Mapping[str, Any], outcomes: Sequence[Outcome]
         chosen = [each for each in outcomes if split in (each.split, ALL)]
         recall = np.array([value for each in chosen for value in each.recall])
         without = np.array([value for each in chosen for value in each.without])
+        traffic = np.array([value for each in chosen for value in each.traffic])
         change = 100.0 * (recall - without)
         n = len(change)
         yield Row(
@@ -67,6 +72,7 @@ def rows_of(access: str, setting: Mapping[str, Any], outcomes: Sequence[Outcome]
             without=round(float(without.mean()), 4),
             change=round(float(change.mean()), 2),
             error=round(float(change.std(ddof=1) / np.sqrt(n)), 2) if n > 1 else 0.0,
+            traffic_change=round(float(np.average(change, weights=traffic)), 2),
         )
 
 
@@ -105,7 +111,17 @@ _HEADINGS: Final[Mapping[str, str]] = {
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     names = list(rows[0]["setting"])
-    heading = ["access", *(name.replace("_", " ") for name in names), "split", "n", "hot %", "recall@5", "change", "±"]
+    heading = [
+        "access",
+        *(name.replace("_", " ") for name in names),
+        "split",
+        "n",
+        "hot %",
+        "recall@5",
+        "change",
+        "±",
+        "traffic",
+    ]
     yield f"| {' | '.join(heading)} |"
     yield "|---" * len(heading) + "|"
     for row in rows:
@@ -118,6 +134,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"{100 * row['recall']:.1f}",
             f"{row['change']:+.1f}",
             f"{row['error']:.1f}",
+            f"{row['traffic_change']:+.1f}",
         ]
         yield f"| {' | '.join(cells)} |"
 
