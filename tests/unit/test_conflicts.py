@@ -332,7 +332,7 @@ def test_the_rules_decide_the_set() -> None:
     """False supersession at most 1 %; recall not below what was measured when the rules were written."""
     figures = measure(generate())
     assert figures["tuning"]["recall"] >= 0.95
-    assert figures["report"]["recall"] >= 0.70
+    assert figures["report"]["recall"] >= 0.78
     for split in ("tuning", "report"):
         assert figures[split]["false_supersession"] <= 0.01
         assert figures[split]["wrong"] == []

@@ -1,5 +1,6 @@
 """What a text states."""
 
+import time
 from datetime import UTC, date, datetime
 
 import pytest
@@ -332,3 +333,25 @@ def test_a_change_is_told_from_a_statement(text: str, change: bool) -> None:
 def test_a_name_in_the_next_clause_is_not_always_the_new_value() -> None:
     (statement,) = read_text("My boss is no longer Tom, Anna left.", said=SAID).statements
     assert (statement.value, statement.positive) == ("tom", False)
+
+
+def test_a_job_and_its_place_are_two_statements() -> None:
+    assert told("I'm a software engineer based in New York City.") == [
+        (USER, "occupation", "software engineer"),
+        (USER, "residence", "new york city"),
+    ]
+    assert told("Ana is a nurse at Nokia.") == [("ana", "occupation", "nurse"), ("ana", "employer", "nokia")]
+
+
+def test_a_long_conversation_is_read_in_less_than_a_millisecond() -> None:
+    """Twenty sentences of which some state something; the best of many, since other programs run beside."""
+    text = (
+        "What a day it was, the train was late and everybody complained about the heat. I live in Oslo and I work at "
+        "Nokia. We talked about the garden for an hour, and about the neighbours. My sister Lena moved to Rome. "
+    ) * 5
+    times = []
+    for _ in range(30):
+        started = time.perf_counter()
+        read_text(text, said=SAID)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.002

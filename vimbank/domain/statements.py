@@ -42,7 +42,8 @@ _FILLER: Final = re.compile(
     re.IGNORECASE,
 )
 _CHANGE: Final = re.compile(
-    r"\b(?:now|nowadays|these days|new|chang(?:ed?|ing)|moved|relocated|renamed|switched|turned|became|become|recently|"
+    r"\b(?:now|nowadays|these days|new(?! (?-i:[A-Z]))|chang(?:ed?|ing)|moved|relocated|renamed|"
+    r"switched|turned|became|become|recently|"
     r"no longer|any ?more|from now on|replaced|instead|traded|swapped|updated|promoted|transferred|"
     r"joined|hired|started|"
     r"left|quit|retrained|went from)\b|"

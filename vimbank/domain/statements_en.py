@@ -82,14 +82,14 @@ _NOUN: Final = (
     rf"(?:[\w-]+ ){{0,2}}?(?:{_NUMERIC}|{_DIGITS}|{_SECRETS}|deadline|birthday)|"
     r"(?:e-?mail|home|postal|street|mailing)? ?address|e-?mail|name|nickname|surname|job|occupation|profession|"
     r"employer|"
-    rf"{_WORDS}|{_OFFICES}|{_PEOPLE}|home|diet)"
+    rf"{_WORDS}|{_OFFICES}|{_PEOPLE}|home|diet|car)"
 )
 _NOUN_WORDS: Final = frozenset(
     re.findall(
         r"[a-z]+",
         f"{_NUMERIC} {_DIGITS} {_SECRETS} {_PEOPLE} {_WORDS} {_OFFICES} deadline birthday address mail name "
         f"nickname surname "
-        "job occupation profession employer diet",
+        "job occupation profession employer diet car raise rise",
     )
 )
 _QUALIFIER: Final = (
@@ -117,7 +117,8 @@ _PREFIX: Final = re.compile(
     r"recently|"
     r"finally|sadly|luckily|update|fyi|btw|by the way|big news|good news|bad news|news|great news|just so you know|"
     r"for the record|note|reminder|correction|turns out|it turns out that|as you know|these days|at the moment|"
-    r"as of (?:today|now)|from now on|right now|this (?:week|month|year|morning)|last (?:week|month|year)|yesterday|"
+    r"as of (?:today|now)|from now on|starting (?:today|now|this (?:week|month))|after \w+(?: \w+){1,5}?(?= I )|"
+    r"right now|this (?:week|month|year|morning)|last (?:week|month|year)|yesterday|"
     r"then|since (?:then|(?:last )?\w+(?: \d{4})?)|i mean|remember|please note|please remember|good to know)"
     r"(?:[,:!]| that| -)? ",
     re.IGNORECASE,
@@ -181,7 +182,7 @@ _NOT_NAMES: Final = frozenset(
         "our you he she they we i not no yes maybe nobody everybody someone everyone something nothing one people",
         "january february march april may june july august september october november december monday tuesday",
         "wednesday thursday friday saturday sunday thanks hello hi today yesterday tomorrow in on at since until",
-        "after before as if and but so because",
+        "after before as if and but so because please thank sorry wow sounds looks congratulations congrats",
     )
 )
 _NOT_PLACES: Final = frozenset(
@@ -359,6 +360,17 @@ def _read_clause(
                 return read, owner, None
     if match := _MOVING.match(clause):
         return list(_moved(match)), None, None
+    if match := _FRESH.match(clause):
+        typed = _typed(match["noun"], match["v"])
+        return ([Raw(me, *typed)] if typed else []), me, None
+    if match := _DEAD.match(clause):
+        owner = me if match["my"] else _fold(match["owner"])
+        typed = _typed(match["noun"], match["v"])
+        return ([Raw(owner, *typed, positive=False)] if typed else []), owner, None
+    if match := _SHIFTED.match(clause):
+        owner = me if match["me"] else _fold(match["name"])
+        typed = _typed(match["noun"], match["v"])
+        return ([Raw(owner, *typed)] if typed else []), owner, None
     if match := _HOME.match(clause):
         return [Raw(me, "residence", fold_value(match["v"]))], me, None
     if match := _HOUSE.match(clause):
@@ -404,7 +416,7 @@ def _read_clause(
 
 
 _PLURAL: Final = re.compile(
-    rf"{_ADVERBS}(?:like|love|enjoy|live|work|have|drive|study|prefer|own|hate|adore|go|are|am)\b"
+    rf"{_ADVERBS}(?:like|love|enjoy|live|work|have|drive|study|prefer|own|hate|adore|go|use|are|am)\b"
 )
 
 
@@ -579,6 +591,12 @@ _SCHOOL: Final = (
 _MARITAL: Final = "married|single|divorced|engaged|widowed"
 
 
+def _job_somewhere(match: "re.Match[str]", _head: "re.Match[str] | None", subject: str) -> list[Raw]:
+    attribute = "residence" if match["how"].endswith("in") else "employer"
+    where = fold_value(match["where"].removesuffix("'s"))
+    return [Raw(subject, "occupation", fold_value(match["v"])), Raw(subject, attribute, where)]
+
+
 def _changed_employer(match: "re.Match[str]", _head: "re.Match[str] | None", subject: str) -> list[Raw]:
     return [
         Raw(subject, "employer", fold_value(match["prior"]), positive=False),
@@ -644,14 +662,35 @@ _PERSON_RULES: Final[list[_Rule]] = [
         _replaced,
     ),
     (
+        re.compile(rf"{_ADVERBS}{_HAVE}{_ADVERBS}left (?P<old>{_PROPER}) (?:for good|for {_PROPER}|behind)$"),
+        _replaced,
+    ),
+    (
         re.compile(
             rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:sold|gave up|given up|ditched|got rid of|said goodbye to|scrapped) "
             r"(?:(?:the|my|his|her|our) )?(?P<old>[\w' @.&+-]+?)(?: (?:and|to|for)\b.*)?$"
         ),
         _replaced,
     ),
+    (
+        re.compile(rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:got|received|been given) an? (?:pay )?(?:raise|rise) to (?P<v>.+)"),
+        lambda match, _head, subject: [Raw(subject, *typed)] if (typed := _typed("salary", match["v"])) else [],
+    ),
+    (
+        re.compile(rf"{_ADVERBS}(?:uses?|{_BE} using) {_ADVERBS}(?P<v>\S+@\S+|\+?\d[\d ()-]+)(?: as .*)?$"),
+        lambda match, _head, subject: [
+            Raw(subject, *typed) for noun in ("email", "phone") if (typed := _typed(noun, match["v"]))
+        ],
+    ),
     # what somebody is
     _free("occupation", rf"{_ADVERBS}(?:works?|{_BE} {_ADVERBS}working) {_ADVERBS}as an? {_JOB}"),
+    (
+        re.compile(
+            rf"{_ADVERBS}{_BE} {_ADVERBS}an? {_JOB} (?P<how>(?:based|living) in|(?:working )?(?:for|at)) "
+            rf"(?P<where>{_PROPER})"
+        ),
+        _job_somewhere,
+    ),
     _free("occupation", rf"{_ADVERBS}{_BE} {_ADVERBS}an? {_JOB}"),
     _free("occupation", rf"{_ADVERBS}{_HAVE}{_ADVERBS}(?:became|become|qualified as|works as|turned into) an? {_JOB}"),
     _free(
@@ -781,6 +820,7 @@ _SYNONYMS: Final = (
     ("job", "occupation"),
     ("home", "residence"),
     ("monthly rent", "rent"),
+    ("car", "vehicle"),
 )
 _AMOUNT: Final = re.compile(rf"(?:[$€£¥]\s?)?(\d[\d,.]*\d|\d)(?:\s?([$€£¥]|\w+))?|({_NUMBER})\b")
 _MAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -812,6 +852,9 @@ def _typed(noun: str, text: str) -> tuple[str, str] | None:
         *_OFFICES.split("|"),
     }:
         match = re.match(r"(?:in |at )?" + f"({_PROPER})", text)
+        value = fold_value(match[1]) if match else None
+    elif attribute == "vehicle":
+        match = re.match(rf"(?:an? |the )?({_PROPER})$", _TAIL.sub("", text))
         value = fold_value(match[1]) if match else None
     elif attribute == "occupation":
         words = fold_value(_TAIL.sub("", text)).split()
@@ -846,6 +889,7 @@ def _held(
 
 _OWNED_RULES: Final[list[_Rule]] = [
     (re.compile(rf"{_CHANGED}(?P<v>.+)"), _held()),
+    (re.compile(rf"{_IS}(?:no longer|not) (?P<old>.+?),? but (?:now )?(?P<v>.+)"), _held()),
     (re.compile(rf"{_IS}(?:no longer|not) (?P<v>.+)"), _held(positive=False)),
     (re.compile(rf"{_IS}(?!not\b|no\b)(?P<v>.+)"), _held()),
     (re.compile(r": ?(?P<v>.+)"), _held()),
@@ -854,6 +898,16 @@ _OWNED_RULES: Final[list[_Rule]] = [
 _CHANGING: Final = re.compile(
     rf"(?:(?P<me>I)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:changed|updated|switched|set) "
     rf"(?:my|his|her|their|the|our) {_NOUN}{_FROM} to (?P<v>.+)"
+)
+_FRESH: Final = re.compile(rf"(?:.* )?(?:my )?[Nn]ew {_NOUN}(?: is|:)? (?P<v>[+\d(]\S.*|\S+@\S+)$")
+_DEAD: Final = re.compile(
+    rf"(?:(?P<my>[Mm]y)|(?P<owner>{_NAME})['’]s) (?:old )?{_NOUN} (?P<v>[+\d(][\d ()-]+|\S+@\S+) "
+    r"(?:no longer works|does not work|is dead|is disconnected|is not in use|is gone)"
+)
+_SHIFTED: Final = re.compile(
+    rf"(?:(?P<me>I|[Ww]e)|(?P<name>{_NAME})) {_HAVE}{_ADVERBS}(?:gone|went|switched|moved|changed) from "
+    rf"(?P<old>.{{1,40}}?) to "
+    rf"(?P<v>.{{1,40}}?) as (?:my|his|her|our|their) {_NOUN}"
 )
 _HOME: Final = re.compile(rf"[Hh]ome is {_ADVERBS}(?:in )?(?P<v>{_PROPER})(?: (?:for me|now))?$")
 _HOUSE: Final = re.compile(

@@ -138,6 +138,7 @@ _RULES: Final = [
         (rf"{_ADVERBS}(?:不再|不)在(?P<v>[^，。]{{2,12}}?)(?:工作|上班|任职|干)", "employer", False),
         (rf"{_ADVERBS}从(?P<v>[^，。]{{2,12}}?)(?:辞职|离职|退休|辞去工作|辞掉工作|离开)", "employer", False),
         (rf"{_ADVERBS}(?:不再|不)在(?P<v>[^，。在]{{2,12}}?)", OTHERS, False),
+        (rf"{_ADVERBS}把(?:那[辆台个只])?(?P<v>[^，。在]{{2,12}}?)(?:卖掉|卖|处理掉|转让)", OTHERS, False),
         (
             rf"{_ADVERBS}(?:不再是|不是|不当|不做|不干|不再当|不再做|不再干)(?:一名|一个|一位|个)?{_JOB}",
             "occupation",
@@ -162,6 +163,7 @@ _RULES: Final = [
         ),
         (rf"(?:的?名字)?{_ADVERBS}(?:不再|不)叫(?P<v>{_HAN}{{2,4}}|[A-Z][a-z]+)", "name", False),
         (rf"{_ADVERBS}(?:不再|不)(?:怎么)?(?:喜欢|爱|喜爱)(?P<v>[^，。]{{1,12}}?)", "likes", False),
+        (rf"{_ADVERBS}再也不(?P<v>[^，。是在会能]{{2,12}}?)", "likes", False),
         (rf"{_ADVERBS}(?:讨厌|厌恶|受不了)(?P<v>[^，。]{{1,12}}?)", "likes", False),
         (
             rf"{_ADVERBS}对(?P<v>[^，。]{{1,10}}?){_ADVERBS}(?:没有?了?兴趣|失去了?兴趣|不感兴趣|提不起兴趣|厌倦|腻)",
@@ -216,9 +218,12 @@ _NOW_IT_IS: Final = re.compile(
     rf"(?:而)?{_ADVERBS}(?:(?:新的?|它|那)?{_NOUN}?{_ADVERBS}(?:是|叫|为|变成|换成|改成|开|涨到|：|:)了?(?:现在)?)?(?P<v>[^不没].*)$"
 )
 _EVENT: Final = re.compile(
-    rf"(?P<thing>{_HAN}{{1,8}}?(?:会|会议|例会|排练|评审|课|聚会|培训|比赛|截止日期|截止时间|考试|面试|预约|训练|活动|讲座|典礼|婚礼|手术|角|营|操|演出|联赛))"
+    rf"(?:以后|今后|从现在起|从这周起|从本周起|从下周起)?(?P<thing>{_HAN}{{1,8}}?(?:会|会议|例会|排练|评审|课|聚会|培训|比赛|截止日期|截止时间|考试|面试|预约|训练|活动|讲座|典礼|婚礼|手术|角|营|操|演出|联赛))"
     rf"(?:的?时间|的?日期)?(?P<past>{_BEFORE})(?:现在|目前|已经|已|都|以后|今后)*"
     rf"(?:(?P<not>(?:不再|不)(?:在|是))|是|在|都在|定在|安排在|改在|固定在|放在|(?=每)|{_CHANGED}){_WHEN}(?:举行|进行|开|上|开始)?$"
+)
+_NOW_ON: Final = re.compile(
+    rf"{_ADVERBS}(?:{_CHANGED}|改在|是|在|定在|安排在)了?{_WHEN}(?P<past>(?!))?(?P<not>(?!))?(?:举行|进行|开|上|开始)?$"
 )
 _DOINGS: Final = ("工作", "上班", "上学", "读书", "出差", "旅游", "度假", "玩", "过")
 _CURRENCY: Final = re.compile(r"[¥￥]?\s?([\d,]+(?:\.\d+)?)\s*(万|千)?")
@@ -284,7 +289,9 @@ def _follow_up(bare: str, topic: tuple[str, str] | None) -> list[Raw]:
 def _read_clause(clause: str, *, me: str, last: str | None, carried: str | None) -> tuple[list[Raw], str | None]:
     bare = _TAIL.sub("", clause)
     if (match := _EVENT.match(bare)) and not _NOT_NAMES.search(match["thing"]):
-        return [_dated(match)], carried
+        return [_dated(match)], f"the {match['thing']}"
+    if carried is not None and carried.startswith("the ") and (match := _NOW_ON.match(bare)):
+        return [_dated(match, carried)], carried
     if match := _SWAPPED.match(bare):
         subject = _subject(match, None, me=me, last=last, carried=carried)
         if subject is not None and (read := _held(match, subject, past=False)):
@@ -301,10 +308,18 @@ def _read_clause(clause: str, *, me: str, last: str | None, carried: str | None)
         read = _predicates(bare, clause, carried)
         # «我刚才路过的公园，叫X» names the park.
         return [each for each in read if each.attribute != "name" or carried != me], carried
+    if named := _NAMED.match(clause):
+        name = named["name"]
+        if named["kin"]:
+            return [], f"{me}'s {named['kin']}"
+        return [], None if _NOT_NAMES.search(name) or name in _KIN.split("|") else fold_value(name)
     return [], me if _ABOUT_ME.match(clause) else None
 
 
-_ABOUT_ME: Final = re.compile(rf"我(?!们|的|家|{_KIN}|同事|朋友|同学|邻居|领导|下属)")
+_NAMED: Final = re.compile(
+    rf"(?:我的?(?P<kin>{_KIN})|(?P<name>{_HAN}{{2,3}}?))(?={_ADVERB}|搬|换|离开|辞|升|涨|找到|改|转|被|从|把|不|卖|跳槽|买|退休)"
+)
+_ABOUT_ME: Final = re.compile(rf"我(?!的|家的|{_KIN}|同事|朋友|同学|邻居|领导|下属)")
 
 
 def _headed(match: "re.Match[str]", clause: str, *, me: str, last: str | None) -> list[Raw]:
@@ -458,10 +473,11 @@ def _typed(noun: str, text: str) -> tuple[str, str] | None:
     return attribute, fold_value(value)
 
 
-def _dated(match: "re.Match[str]") -> Raw:
+def _dated(match: "re.Match[str]", subject: str | None = None) -> Raw:
+    subject = subject or f"the {match['thing']}"
     current, positive = not match["past"], not match["not"]
     day = match["day"]
     if day:
         day = day.removeprefix("每").replace("星期", "周").replace("礼拜", "周").replace("号", "日")
-        return Raw(f"the {match['thing']}", "day", "周日" if day == "周天" else day, positive, current)
-    return Raw(f"the {match['thing']}", "hour", match["hour"], positive, current)
+        return Raw(subject, "day", "周日" if day == "周天" else day, positive, current)
+    return Raw(subject, "hour", match["hour"], positive, current)
