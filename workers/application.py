@@ -37,7 +37,13 @@ def create_app(settings: Settings, specs: Mapping[str, JobSpec] = JOBS, *, clock
         logging.getLogger("celery").setLevel(settings.log.level)
 
     signals.setup_logging.connect(set_up, weak=False)
+    signals.worker_init.connect(_keep_to_itself, weak=False)
     return app
+
+
+def _keep_to_itself(sender: Any, **_given: object) -> None:
+    """Workers agree through the store's leases: gossip and greetings would only make a reconnection longer."""
+    sender.options.update(without_gossip=True, without_mingle=True)
 
 
 def configuration(settings: Settings, specs: Mapping[str, JobSpec] = JOBS) -> dict[str, Any]:
@@ -50,6 +56,7 @@ def configuration(settings: Settings, specs: Mapping[str, JobSpec] = JOBS) -> di
     return {
         **AGREED,
         "broker_url": settings.redis.url.get_secret_value(),
+        "broker_transport": "workers.transport:Transport",
         "broker_transport_options": {
             **transport_options(_TIMEOUT_S),
             "health_check_interval": _HEALTH_CHECK_S,
