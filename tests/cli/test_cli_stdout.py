@@ -32,6 +32,7 @@ WORDS: dict[str, Sequence[str]] = {
     "unsuppress": (MEMORY,),
     "forecast": ("--user=ana",),
     "consolidate": ("--dry-run",),
+    "conflicts": ("--dry-run",),
     "stats": (),
     "check": (),
     "export": ("--user=ana", "--out={folder}/export.jsonl"),

@@ -174,6 +174,22 @@ def test_nothing_that_stays_names_what_went(place: tuple[MemoryService, Path]) -
     assert service.get("default", "returns").state is MemoryState.ACTIVE
 
 
+def test_what_was_ended_by_an_erased_memory_stays_ended_and_names_nobody(place: tuple[MemoryService, Path]) -> None:
+    """A statement of it, while the rest holds: in the row, in the change, and in the columns before a later change."""
+    service, folder = place
+    draft = MemoryDraft(tenant="default", user_id=USER, bank="dialog", text="", session_id="other")
+    service.add(replace(draft, id="old", text="I live in Lisbon. My favourite colour is green."))
+    service.add(replace(draft, id="idmark", text="I live in Porto now.", session_id="sessmark"))
+    assert [each.new_id for each in service.get("default", "old").ended] == ["idmark"]
+    service.update("default", "old", MemoryPatch(metadata={"a": 1}))
+    service.flush()
+    assert holding(folder, "idmark")
+    gone(service, USER, session_id="sessmark")
+    assert [holding(folder, word) for word in ("idmark", "sessmark", "Porto", "porto")] == [[], [], [], []]
+    (ended,) = service.get("default", "old").ended
+    assert (ended.value, ended.new_id) == ("lisbon", "")
+
+
 def test_an_erasure_that_was_cut_short_finds_its_summaries_again(
     place: tuple[MemoryService, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
