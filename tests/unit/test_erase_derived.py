@@ -178,7 +178,7 @@ def test_what_was_ended_by_an_erased_memory_stays_ended_and_names_nobody(place: 
     """A statement of it, while the rest holds: in the row, in the change, and in the columns before a later change."""
     service, folder = place
     draft = MemoryDraft(tenant="default", user_id=USER, bank="dialog", text="", session_id="other")
-    service.add(replace(draft, id="old", text="I live in Lisbon. My favourite colour is green."))
+    service.add(replace(draft, id="old", text="I live in Lisbon. My favourite colour is green.", created_at=DAY))
     service.add(replace(draft, id="idmark", text="I live in Porto now.", session_id="sessmark"))
     assert [each.new_id for each in service.get("default", "old").ended] == ["idmark"]
     service.update("default", "old", MemoryPatch(metadata={"a": 1}))
