@@ -26,6 +26,8 @@ NORWAY = ["What is the capital of Norway?\nOslo."]
         ("Is it far from the sea?", NORWAY, Why.REFERS_BACK),
         ("面包要烤多久？", 面包, Why.SHARES_WORDS),
         ("那瑞典呢？", 挪威, Why.REFERS_BACK),
+        ("Linked lists", BREAD, Why.REFERS_BACK),
+        ("价格怎么样", 面包, Why.REFERS_BACK),
         ("What is the capital of Norway?", [], Why.FIRST_ROUND),
         ("What is the capital of Norway?", ["", "  "], Why.FIRST_ROUND),
     ],
@@ -50,11 +52,13 @@ def test_a_pseudo_multi_round_is_negative(query: str, history: list[str]) -> Non
 
 def test_a_statement_after_a_question_answers_it() -> None:
     asked = ["Which films do you watch?\nI know many. What do you like?"]
-    assert assess_round("Comedies.", "Try this one.", asked).reasons == (Why.ANSWERS,)
+    assert assess_round("Comedies with a sad end.", "Try this one.", asked).reasons == (Why.ANSWERS,)
     assert assess_round("Who wrote Faust?", "Goethe.", asked).reasons == (Why.UNRELATED_HISTORY,)
 
 
-@pytest.mark.parametrize("query", ["I moved to Lisbon on 3 March.", "我三月搬到里斯本了。"])
+@pytest.mark.parametrize(
+    "query", ["I moved to Lisbon on 3 March.", "I've moved to Lisbon, do you know the place?", "我三月搬到里斯本了。"]
+)
 def test_what_the_user_tells_of_themselves_needs_no_link(query: str) -> None:
     """Neither an unrelated history nor a refusal makes it negative."""
     assert assess_round(query, "Nice.", BREAD).reasons == (Why.TELLS_SOMETHING,)

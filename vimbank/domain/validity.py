@@ -103,6 +103,8 @@ _REFERS_BACK: Final = re.compile(
     r"呢\W*$|^(?:是的?|对|不|当然|没错)",
     re.IGNORECASE,
 )
+# «RMSE», «Linked lists», «价格怎么样»: what is asked of it was said before.
+_ELLIPSIS: Final = re.compile(r"^\W*[A-Za-z][\w-]{2,}(?:\s+[\w-]+)?[\s.!]*$|^\S{1,4}(?:怎么样|如何|多少|多少钱)\W*$")
 _ASKS: Final = re.compile(
     r"[?？]\W*$|\b(?:please (?:send|provide|share|tell|paste)|let me know|go ahead|feel free)\b[^.?!\n]*\W*$|"
     r"(?:请(?:您|你)?(?:将|把|提供|发|告诉|指出|说)|发给我|告诉我)[^\n]*$",
@@ -110,7 +112,7 @@ _ASKS: Final = re.compile(
 )
 _OF_ONESELF: Final = re.compile(
     r"\b(?:i(?! (?:want|need|would like|ask) you)(?:'(?:m|ve|d|ll))?|my|mine|we|our)\b|"
-    r"(?<![给帮诉教让为向对跟请问])我(?!可以|能|想问|想知道|要你|需要你)",
+    r"(?<![给帮诉教让为向对跟请问])我(?!可以|能|想问|想知道|要你|需要你)|最近|总感觉",
     re.IGNORECASE,
 )
 _ASKING: Final = re.compile(
@@ -127,7 +129,7 @@ _BOILERPLATE: Final = re.compile(
 )
 _MAX_BOILERPLATE_CHARS: Final = 400  # a longer text that holds such a line holds more than that
 _SENTENCE_END: Final = re.compile(r"[.!?。！？\n]+")
-_STATEMENT: Final = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]?")
+_CLAUSE: Final = re.compile(r"[^.,;!?。，；！？\n]+[.,;!?。，；！？\n]?")
 
 
 def assess_round(
@@ -205,8 +207,8 @@ def parts_of_round(text: str) -> tuple[str, str]:
 def assess_knowledge(text: str) -> Assessment:
     """Whether a knowledge item is a positive sample.
 
-    Negative: fewer than two words, or none that says what it is about, mostly not letters or digits (markup, broken encoding), a page's furniture and
-    nothing else, the same sentence over and over, or questions alone.
+    Negative: fewer than two words, or none that says what it is about; mostly not letters or digits (markup, broken
+    encoding); a page's furniture and nothing else; the same sentence over and over; questions alone.
 
     Source:  VIMBank V-2, V-5, V-6.
     """
@@ -241,7 +243,7 @@ def _link(query: str, history: Sequence[str], similarity: float | None, content:
     recent = [text for text in history[-HISTORY_ROUNDS:] if text.strip()]
     if not recent:
         return Why.FIRST_ROUND
-    if _REFERS_BACK.search(query.strip()):
+    if _REFERS_BACK.search(query.strip()) or _ELLIPSIS.match(query):
         return Why.REFERS_BACK
     if similarity is not None and similarity >= _LINK_SIMILARITY:
         return Why.SIMILAR
@@ -258,8 +260,8 @@ def _is_refusal(response: str) -> bool:
 
 
 def _tells_of_oneself(text: str) -> bool:
-    """Whether a sentence of it, and no question, is about whoever says it."""
-    parts = _STATEMENT.findall(text[:_CONTENT_CHARS])
+    """Whether a part of a sentence of it, and no question, is about whoever says it."""
+    parts = _CLAUSE.findall(text[:_CONTENT_CHARS])
     return any(_OF_ONESELF.search(part) and not _ASKING.search(part.strip()) for part in parts)
 
 
