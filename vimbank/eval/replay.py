@@ -202,11 +202,11 @@ class _Trial:
         """Measured now; ``without`` None: this itself is what others are compared with."""
         with self._service(folder, **ranking) as service:
             recall = score(service, self.world.questions.evaluated)
-            hot = hot_memories(service)
+            hot, memories = hot_memories(service)
         asked = popularities(self.world, self.plan.habits, self.access).values()
         counts = traffic(self.world.questions.evaluated, asked)
         bare = recall if without is None else without
-        return Outcome(self.world.split, hot, self.world.memories, recall, bare, counts)
+        return Outcome(self.world.split, hot, memories, recall, bare, counts)
 
     def _copy(self, kept: Path, name: str) -> Path:
         return shutil.copytree(kept, self.folder / name)

@@ -238,14 +238,15 @@ def live(
                 if ran.result is None:
                     raise VimbankError(f"forget failed: {ran.note}")
                 life.largest_share = max(life.largest_share, ran.result["due"] / max(1, ran.result["memories"]))
-                life.hot += ((number, hot_memories(service)),)
+                life.hot += ((number, hot_memories(service)[0]),)
         jobs.close()
     return life
 
 
-def hot_memories(service: MemoryService) -> int:
-    """How many are in the hot index: active."""
-    return service.stats(TENANT).by_state.get(MemoryState.ACTIVE.value, 0)
+def hot_memories(service: MemoryService) -> tuple[int, int]:
+    """How many are in the hot index (active), and how many there are; segments of a long one are some of them."""
+    by_state = service.stats(TENANT).by_state
+    return by_state.get(MemoryState.ACTIVE.value, 0), sum(by_state.values())
 
 
 def score(service: MemoryService, questions: Sequence[Question]) -> list[float]:
