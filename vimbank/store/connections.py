@@ -15,7 +15,7 @@ from sqlalchemy.engine import Transaction
 from sqlalchemy.exc import DBAPIError
 
 from vimbank.errors import BackendRejected, BackendUnavailable
-from vimbank.store.engine import WRITING, cursor_of, is_lost, translated
+from vimbank.store.engine import WRITING, cursor_of, is_lost, let_go, translated, writing_cursor_of
 
 __all__ = ["MOST_READERS", "Connections"]
 
@@ -72,14 +72,14 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A driver's cursor in a writing transaction. One at a time: the caller sees to that."""
+        """A cursor in a writing transaction. One at a time: the caller sees to that."""
         with translated(self._engine):
             if self._closed:
                 raise BackendRejected("store", "is closed")
             kept, self._writer = self._writer, None  # whatever breaks, the next transaction starts on a clean one
             connection, transaction = self._first(kept, self._new_writer, Connection.begin)
             try:
-                cursor = cursor_of(connection)
+                cursor = writing_cursor_of(connection)
                 yield cursor
                 cursor.close()
                 self._commit(transaction)
@@ -195,5 +195,6 @@ def _ask(connection: Connection) -> None:
 def _drop(connection: Connection) -> None:
     """Close without a word to the other side, which may be gone; it rolls back by itself."""
     if not connection.closed:
+        let_go(connection)
         connection.invalidate()
         connection.close()

@@ -10,6 +10,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError
 from vimbank.store import postgresql, sqlite
+from vimbank.store.pipelined import PipelinedCursor
 
 __all__ = [
     "WRITING",
@@ -17,11 +18,13 @@ __all__ = [
     "disk_bytes",
     "integrity",
     "is_lost",
+    "let_go",
     "lock_schema",
     "open_engine",
     "parsed_url",
     "streaming",
     "translated",
+    "writing_cursor_of",
 ]
 
 WRITING: Final = {"vimbank_writing": True}
@@ -84,6 +87,19 @@ def cursor_of(connection: Connection) -> Any:
         return connection.connection.cursor()
     # In binary form vectors are not spelt out as hexadecimal digits.
     return connection.connection.cursor(binary=True)
+
+
+def writing_cursor_of(connection: Connection) -> Any:
+    """A cursor for a writing transaction, closed before the commit: until then, errors of its writes may come late."""
+    if connection.dialect.name == "sqlite":
+        return cursor_of(connection)
+    return PipelinedCursor(connection.connection.driver_connection)
+
+
+def let_go(connection: Connection) -> None:
+    """Undo what a file's connection has begun, before it is closed."""
+    if connection.dialect.name == "sqlite" and not connection.invalidated:
+        sqlite.undo(connection)
 
 
 def streaming(connection: Connection) -> AbstractContextManager[Any]:

@@ -1,6 +1,7 @@
 """SQLite: its pragmas, its transactions, its errors, its size and soundness."""
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from sqlalchemy.pool import NullPool
 
 from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError
 
-__all__ = ["disk_bytes", "integrity", "make_engine", "translate"]
+__all__ = ["disk_bytes", "integrity", "make_engine", "translate", "undo"]
 
 _PRAGMAS: Final = (
     "PRAGMA synchronous=FULL",  # a commit is on the disk before it is acknowledged
@@ -57,6 +58,15 @@ def _begin(connection: Connection) -> None:
     writing = connection.get_execution_options().get("vimbank_writing", False)
     # A transaction that reads first and writes later could find its snapshot outdated: writers lock at once.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def undo(connection: Connection) -> None:
+    """Roll back: a file that is only closed stays locked for as long as somebody holds a statement on it.
+
+    That may be the traceback of the very error that ended the transaction, and it is that error which is told.
+    """
+    with suppress(sqlite3.Error):
+        connection.connection.rollback()
 
 
 def translate(error: BaseException) -> BackendUnavailable | BackendRejected:
