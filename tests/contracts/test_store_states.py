@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.contracts.backends import EVERY, Store, opened
-from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, MINI, add_one, live_ids, patch, prepared, vector
+from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, MINI, add, add_one, live_ids, patch, prepared, vector
 from vimbank.domain.models import Event, ListQuery, Memory, MemoryState, Source, StateChange, StateResult
 from vimbank.errors import Conflict, InvalidInput, NotFound
 from vimbank.ports import Embedded, EncoderIdentity
@@ -221,6 +221,69 @@ class TestParts:
         assert live_ids(store) == []
         assert move(store, "d", ACTIVE).moved == 4
         assert live_ids(store) == ["d:0000", "d:0001", "d:0002"]
+
+
+class TestTogether:
+    """Each change of a call finds what those before it have left."""
+
+    def test_one_memory_twice(self, store: Store) -> None:
+        name = add_one(store, "tea")
+        assert changed(store, (name, ARCHIVED), (name, ARCHIVED), (name, ACTIVE)) == [
+            StateResult(name, 2, 1),
+            StateResult(name, 2, 0),
+            StateResult(name, 3, 1),
+        ]
+        assert [entry.changes.get("state") for entry in store.history("t", name)] == [
+            None,
+            ("active", "archived"),
+            ("archived", "active"),
+        ]
+
+    def test_a_part_after_its_document(self, store: Store) -> None:
+        document = add_one(store, "whole", segments=["a", "b"])
+        [first, _] = parts_of(document)
+        assert changed(store, (document, ARCHIVED), (first, ACTIVE)) == [
+            StateResult(document, 4, 3),
+            StateResult(first, 7, 1),
+        ]
+        assert [one(store, name).state for name in (document, *parts_of(document))] == [ARCHIVED, ACTIVE, ARCHIVED]
+
+    def test_a_document_after_its_part(self, store: Store) -> None:
+        document = add_one(store, "whole", segments=["a", "b"])
+        [first, last] = parts_of(document)
+        assert changed(store, (first, ARCHIVED), (document, ARCHIVED), (first, DELETED), (document, DELETED)) == [
+            StateResult(first, 4, 1),
+            StateResult(document, 5, 2),
+            StateResult(first, 4, 1),
+            StateResult(document, 5, 2),
+        ]
+        assert store.get("t", [document, first, last]) == []
+
+    def test_what_went_with_its_document_is_gone(self, store: Store) -> None:
+        document = add_one(store, "whole", segments=["a"])
+        part = parts_of(document)[0]
+        move(store, document, ARCHIVED)
+        results = store.change_states(
+            [StateChange(id=name, to=DELETED) for name in (document, part)], tenant="t", actor="test", now=MAR
+        )
+        assert results[0] == StateResult(document, 3, 2)
+        assert isinstance(results[1], NotFound)
+
+    def test_more_than_are_read_together(self, store: Store) -> None:
+        names = [each.id for each in add(store, *(prepared(f"tea {number}") for number in range(501)))]
+        results = changed(store, *((name, ARCHIVED) for name in (*names, names[0])))
+        assert results == [
+            *(StateResult(name, 502 + place, 1) for place, name in enumerate(names)),
+            StateResult(names[0], 502, 0),
+        ]
+
+
+def changed(store: Store, *changes: tuple[str, MemoryState]) -> list[StateResult | Exception]:
+    return store.change_states([StateChange(id=name, to=to) for name, to in changes], tenant="t", actor="test", now=FEB)
+
+
+def parts_of(document: str) -> list[str]:
+    return [f"{document}:{place:04d}" for place in range(2)]
 
 
 class TestDeleted:

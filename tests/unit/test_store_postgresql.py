@@ -482,11 +482,9 @@ class TestPlans:
             ("by_key", "memories_key"),
             ("by_event", "memories_event"),
             ("twins", "memories_content"),
-            ("parts", "memories_parent"),
             ("changes", "memories_revision"),
             ("partition_changes", "memories_partition_revision"),
             ("last_position", "memories_session"),
-            ("vector", "embeddings_pkey"),
         ],
     )
     def test_plan(self, engine: Engine, name: str, index: str, mode: str) -> None:
@@ -503,9 +501,21 @@ class TestPlans:
         assert not {"Seq Scan", "Sort", "Hash"} & set(re.findall(r"Seq Scan|Sort|Hash", plan)), plan
 
     @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-    def test_get_goes_by_id(self, engine: Engine, mode: str) -> None:
-        plan = plan_of(engine, Statements(engine.dialect).by_ids(10)[0], mode)
-        assert "memories_id" in plan, plan
+    @pytest.mark.parametrize("size", [1, 16, 512])
+    @pytest.mark.parametrize(
+        ("name", "index", "each"),
+        [
+            ("by_ids", "memories_id", "'id{}'"),
+            ("recalled", "memories_id", "'id{}'"),
+            ("parts", "memories_parent", "'p{}'"),
+            ("vectors", "embeddings_pkey", "{}"),
+        ],
+    )
+    def test_what_is_read_together_goes_by_its_index(
+        self, engine: Engine, name: str, index: str, each: str, size: int, mode: str
+    ) -> None:
+        plan = plan_of(engine, getattr(Statements(engine.dialect), name)(size)[0], mode, each)
+        assert index in plan, plan
         assert "Seq Scan" not in plan, plan
 
     def test_streaming_fetches_batch_by_batch(self, engine: Engine) -> None:
@@ -547,8 +557,8 @@ VALUES |= {"content_hash": "md5('7')", "parent_id": "'p2'", "session_id": "'s1'"
 VALUES |= {"encoder": "0", "number": "7"}
 
 
-def plan_of(engine: Engine, statement: Statement, mode: str) -> str:
-    """The plan of a prepared statement, made for its values or for any."""
+def plan_of(engine: Engine, statement: Statement, mode: str, each: str = "") -> str:
+    """The plan of a prepared statement, made for its values or for any; ``each``: how one of many ids is written."""
     places = count(1)
     names: list[str] = []
 
@@ -557,7 +567,7 @@ def plan_of(engine: Engine, statement: Statement, mode: str) -> str:
         return f"${next(places)}"
 
     prepared_sql = re.sub(r"%\((\w+)\)s", place, statement.sql)
-    given = ", ".join("'id7'" if name.startswith("id_") else VALUES[name] for name in names)
+    given = ", ".join(each.format(name[3:]) if name.startswith("id_") else VALUES[name] for name in names)
     with engine.connect() as connection:
         driver = connection.connection.cursor()
         driver.execute(f"SET plan_cache_mode = {mode}")

@@ -199,7 +199,6 @@ class TestPlans:
             ("by_key", "memories_key"),
             ("by_event", "memories_event"),
             ("twins", "memories_content"),
-            ("parts", "memories_parent"),
             ("changes", "memories_revision"),
             ("partition_changes", "memories_partition_revision"),
             ("live", "memories_partition_state"),
@@ -215,14 +214,23 @@ class TestPlans:
         assert f"INDEX {index} (" in plan[0]
         assert not any("TEMP B-TREE" in step for step in plan), plan
 
-    def test_get_goes_by_id(self, store: SqlStore) -> None:
+    @pytest.mark.parametrize(
+        ("name", "index"),
+        [
+            ("by_ids", "memories_id (tenant=? AND id=?)"),
+            ("recalled", "memories_id (tenant=? AND id=?)"),
+            ("parts", "memories_parent (tenant=? AND user_id=? AND bank=? AND parent_id=?)"),
+            ("vectors", "sqlite_autoindex_embeddings_1 (number=? AND encoder=?)"),
+        ],
+    )
+    def test_what_is_read_together_goes_by_its_index(self, store: SqlStore, name: str, index: str) -> None:
         with store._connections.reading() as connection:
-            statement, size = Statements(connection.dialect).by_ids(10)
-            values = {"tenant": "t"} | {f"id_{place}": "x" for place in range(size)}
+            statement, size = getattr(Statements(connection.dialect), name)(10)
+            values = dict.fromkeys(statement._names, "x")
             rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.bind(values))
             [step] = [row[3] for row in rows.fetchall()]
         assert size == 16
-        assert "INDEX memories_id (tenant=? AND id=?)" in step
+        assert f"INDEX {index}" in step
 
 
 class TestEncoderAcrossProcesses:

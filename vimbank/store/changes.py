@@ -44,10 +44,14 @@ __all__ = [
     "enders",
     "tombstone",
     "update_memory",
+    "with_parts",
 ]
 
 STATE_FIELDS: Final = ("state", "superseded_by", "ended", "valid_to", "last_recalled_at", "updated_at", "revision")
 """What a change of state writes, and what undoes it."""
+
+_BURIED_TOGETHER: Final = 256
+"""Memories whose vectors are read and held together."""
 
 _RECORDED: Final = (
     "kind",
@@ -90,6 +94,10 @@ class Rows(Protocol):
     def take_number(self) -> int: ...
     def take_id(self, now: datetime) -> str: ...
     def by_id(self, tenant: str, memory_id: str) -> Memory | None: ...
+    def by_ids(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        """Those of these memories that there are, in any order."""
+        ...
+
     def by_key(self, tenant: str, key: str) -> Memory | None: ...
     def by_event(self, tenant: str, event_id: str) -> Memory | None: ...
 
@@ -97,11 +105,14 @@ class Rows(Protocol):
         """The oldest active memory of this content, of which nothing has ended: what holds again is told anew."""
         ...
 
-    def parts(self, memory: Memory) -> list[Memory]:
-        """What names this memory as its parent, in its partition, by number."""
+    def parts(self, memories: Sequence[Memory]) -> list[Memory]:
+        """What names one of these memories as its parent, in its partition, by number."""
         ...
 
-    def vector(self, memory: Memory) -> Vector | None: ...
+    def vectors(self, memories: Sequence[Memory]) -> Mapping[int, Vector]:
+        """By number, of those that have one."""
+        ...
+
     def insert(self, memory: Memory, key: str | None, embedding: Embedded | None) -> None: ...
 
     def rewrite(self, memory: Memory, embedding: Embedded | Unset | None) -> None:
@@ -323,7 +334,7 @@ def _kind_after(old: Memory, prepared: PreparedPatch) -> str:
 
 
 def _segments(rows: Rows, memory: Memory) -> list[Memory]:
-    return [part for part in rows.parts(memory) if part.kind == SEGMENT_KIND]
+    return [part for part in rows.parts([memory]) if part.kind == SEGMENT_KIND]
 
 
 def _patch_segment(rows: Rows, segment: Memory, patch: MemoryPatch, actor: str, now: datetime) -> None:
@@ -367,15 +378,14 @@ def _replace_segments(
             **values,
         )
         _rewrite(rows, standing, changed, part.embedding, actor, now)
-    for segment in by_id.values():
-        bury(rows, segment, actor=actor, now=now)
+    bury(rows, list(by_id.values()), actor=actor, now=now)
 
 
 def _rewrite(
     rows: Rows, old: Memory, new: Memory, embedding: Embedded | Unset | None, actor: str, now: datetime
 ) -> Memory:
     moved = not isinstance(embedding, Unset)
-    vector = rows.vector(old) if moved else None
+    vector = rows.vectors([old]).get(old.number) if moved else None
     new = replace(new, revision=rows.take_revision(), updated_at=now)
     rows.rewrite(new, embedding)
     entry = HistoryEntry(old.id, new.revision, now, Event.UPDATE, actor, old.text, new.text, differences(old, new))
@@ -402,25 +412,31 @@ def _json_value(value: Any) -> Any:
 
 def delete_memories(rows: Rows, memories: Iterable[Memory], *, actor: str, now: datetime) -> int:
     """Delete memories with all their parts; how many rows went."""
-    doomed = {memory.number: memory for memory in memories}
-    waiting = list(doomed.values())
-    while waiting:
-        for part in rows.parts(waiting.pop()):
-            if part.number not in doomed:
-                doomed[part.number] = part
-                waiting.append(part)
-    for number in sorted(doomed):
-        bury(rows, doomed[number], actor=actor, now=now)
+    doomed = sorted(with_parts(rows.parts, memories), key=lambda memory: memory.number)
+    bury(rows, doomed, actor=actor, now=now)
     return len(doomed)
 
 
-def bury(rows: Rows, memory: Memory, *, actor: str, now: datetime) -> None:
-    """Put a tombstone in a memory's place; its history keeps what it was (case 106)."""
-    vector = rows.vector(memory)
-    grave = tombstone(memory, revision=rows.take_revision(), now=now)
-    rows.bury(grave)
-    entry = HistoryEntry(memory.id, grave.revision, now, Event.DELETE, actor, memory.text, None)
-    rows.record(Record(entry, memory.partition, memory, True, vector))
+def with_parts(parts: Callable[[Sequence[Memory]], Iterable[Memory]], memories: Iterable[Memory]) -> list[Memory]:
+    """These memories, their parts, and theirs, each once; ``parts`` as ``Rows.parts``."""
+    found = {memory.number: memory for memory in memories}
+    level = list(found.values())
+    while level:
+        level = [part for part in parts(level) if part.number not in found]
+        found |= {part.number: part for part in level}
+    return list(found.values())
+
+
+def bury(rows: Rows, memories: Sequence[Memory], *, actor: str, now: datetime) -> None:
+    """Put a tombstone in each memory's place; its history keeps what it was (case 106)."""
+    for start in range(0, len(memories), _BURIED_TOGETHER):
+        some = memories[start : start + _BURIED_TOGETHER]
+        vectors = rows.vectors(some)
+        for memory in some:
+            grave = tombstone(memory, revision=rows.take_revision(), now=now)
+            rows.bury(grave)
+            entry = HistoryEntry(memory.id, grave.revision, now, Event.DELETE, actor, memory.text, None)
+            rows.record(Record(entry, memory.partition, memory, True, vectors.get(memory.number)))
 
 
 def tombstone(memory: Memory, *, revision: int, now: datetime) -> Memory:

@@ -18,7 +18,7 @@ from vimbank.domain.jobs import JobState
 from vimbank.domain.models import Memory, MemoryState, Partition, Scope
 from vimbank.domain.summaries import DERIVED_KINDS
 from vimbank.errors import BackendUnavailable
-from vimbank.store.changes import tombstone
+from vimbank.store.changes import tombstone, with_parts
 from vimbank.store.compaction import erased_user, note_compacted
 from vimbank.store.descent import forget_names, made_of, named_sources, told
 from vimbank.store.engine import translated
@@ -142,7 +142,7 @@ def _trace(kind: str, tenant: str, row: Sequence[Any]) -> Trace:
 
 def _bury(rows: SqlRows, scope: Scope, keep: bool, digest: Callable[[str], str], now: datetime) -> Buried:
     found = [memory_from_row(row) for row in rows.all(select(*MEMORY_COLUMNS).where(*_of_scope(scope)))]
-    found += _parts_of(rows, found)
+    found = with_parts(rows.parts, found)  # whatever their own session or agent is
     if _is_whole(scope):
         past, summaries = _ids_in_history(rows, scope), set[str]()
     else:
@@ -224,20 +224,6 @@ def _of_scope(scope: Scope) -> Iterator[ColumnElement[bool]]:
         yield memories.c.agent_id == scope.agent_id
 
 
-def _parts_of(rows: SqlRows, found: Sequence[Memory]) -> list[Memory]:
-    """Segments and steps of what was found, whatever their own session or agent is."""
-    known = {memory.number for memory in found}
-    waiting = list(found)
-    parts: list[Memory] = []
-    while waiting:
-        for part in rows.parts(waiting.pop()):
-            if part.number not in known:
-                known.add(part.number)
-                parts.append(part)
-                waiting.append(part)
-    return parts
-
-
 def _summaries(rows: SqlRows, scope: Scope, ids: Iterable[str], found: Sequence[Memory]) -> list[Memory]:
     """The rows of summaries by their ids, tombstones too, and their parts; without those that were found already."""
     known = {memory.number for memory in found}
@@ -246,7 +232,7 @@ def _summaries(rows: SqlRows, scope: Scope, ids: Iterable[str], found: Sequence[
         wanted = (memories.c.tenant == scope.tenant, memories.c.user_id == scope.user_id, memories.c.id.in_(some))
         more += [memory_from_row(row) for row in rows.all(select(*MEMORY_COLUMNS).where(*wanted))]
     more = [memory for memory in more if memory.number not in known]
-    return more + [part for part in _parts_of(rows, more) if part.number not in known]
+    return [memory for memory in with_parts(rows.parts, more) if memory.number not in known]
 
 
 def _ids_in_history(rows: SqlRows, scope: Scope) -> set[str]:

@@ -105,9 +105,17 @@ class _Rows:
         wanted = (partition, kind, MemoryState.ACTIVE, ())
         return next((each for each in same if (each.partition, each.kind, each.state, each.ended) == wanted), None)
 
-    def parts(self, memory: Memory) -> list[Memory]:
-        wanted = (memory.partition, memory.id)
-        return [each for each in self.standing() if (each.partition, each.source.parent_id) == wanted]
+    def by_ids(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        return [memory for name in dict.fromkeys(ids) if (memory := self.by_id(tenant, name)) is not None]
+
+    def parts(self, memories: Sequence[Memory]) -> list[Memory]:
+        wanted = {(memory.partition, memory.id) for memory in memories}
+        found = (each for each in self.standing() if (each.partition, each.source.parent_id) in wanted)
+        return sorted(found, key=lambda memory: memory.number)
+
+    def vectors(self, memories: Sequence[Memory]) -> dict[int, Vector]:
+        found = ((memory.number, self.vector(memory)) for memory in memories)
+        return {number: vector for number, vector in found if vector is not None}
 
     def vector(self, memory: Memory) -> Vector | None:
         embedding = self.current.get(memory.number)

@@ -152,9 +152,9 @@ class SqlStore:
         """See ``MemoryStore.delete``. Segments of a document and steps of a task run go with it."""
 
         def write(rows: SqlRows) -> list[str]:
-            found = {memory.id: memory for name in ids if (memory := rows.by_id(tenant, name)) is not None}
+            found = {memory.id: memory for memory in rows.by_ids(tenant, ids)}
             delete_memories(rows, found.values(), actor=actor, now=now)
-            return list(found)
+            return [name for name in dict.fromkeys(ids) if name in found]
 
         return self._commits.run(write) if ids else []
 

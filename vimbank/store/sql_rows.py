@@ -1,6 +1,6 @@
 """One writing transaction on the tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import SimpleNamespace
@@ -105,15 +105,24 @@ class SqlRows:
         )
         return min(same, key=lambda memory: memory.number, default=None)
 
-    def parts(self, memory: Memory) -> list[Memory]:
-        cursor = self._statements.parts.run(
-            self._cursor, tenant=memory.tenant, user_id=memory.user_id, bank=memory.bank, parent_id=memory.id
-        )
-        return [memory_from_row(row) for row in cursor.fetchall()]
+    def by_ids(self, tenant: str, ids: Sequence[str]) -> list[Memory]:
+        names = list(dict.fromkeys(ids))
+        return [memory_from_row(row) for row in self._together(self._statements.by_ids, names, tenant=tenant)]
 
-    def vector(self, memory: Memory) -> Vector | None:
-        row = self._statements.vector.run(self._cursor, number=memory.number, encoder=self.counters.encoder).fetchone()
-        return None if row is None else load_vector(row[0])
+    def parts(self, memories: Sequence[Memory]) -> list[Memory]:
+        parents: dict[Partition, list[str]] = {}
+        for memory in memories:
+            parents.setdefault(memory.partition, []).append(memory.id)
+        found: list[Memory] = []
+        for place, ids in parents.items():
+            values = {"tenant": place.tenant, "user_id": place.user_id, "bank": place.bank}
+            found += (memory_from_row(row) for row in self._together(self._statements.parts, ids, **values))
+        return sorted(found, key=lambda memory: memory.number)
+
+    def vectors(self, memories: Sequence[Memory]) -> dict[int, Vector]:
+        numbers = [memory.number for memory in memories]
+        rows = self._together(self._statements.vectors, numbers, encoder=self.counters.encoder)
+        return {row[0]: load_vector(row[1]) for row in rows}
 
     def insert(self, memory: Memory, key: str | None, embedding: Embedded | None) -> None:
         self._statements.insert_memory.run(self._cursor, **memory_row(memory), idempotency_key=key)
@@ -164,14 +173,8 @@ class SqlRows:
 
     def recalled(self, tenant: str, ids: Sequence[str]) -> list[Recalled]:
         """See ``RecallRows.recalled``."""
-        found: list[Recalled] = []
-        for start in range(0, len(ids), _IDS_AT_A_TIME):
-            part = ids[start : start + _IDS_AT_A_TIME]
-            statement, size = self._statements.recalled(len(part))
-            values = {f"id_{place}": part[min(place, len(part) - 1)] for place in range(size)}
-            rows = statement.run(self._cursor, tenant=tenant, **values).fetchall()
-            found += [Recalled(row[0], row[1], row[2], from_micros(row[3]), standing_from_row(row[4:])) for row in rows]
-        return found
+        rows = self._together(self._statements.recalled, ids, tenant=tenant)
+        return [Recalled(row[0], row[1], row[2], from_micros(row[3]), standing_from_row(row[4:])) for row in rows]
 
     def touch(self, touched: Sequence[Touched]) -> None:
         """See ``RecallRows.touch``."""
@@ -236,6 +239,16 @@ class SqlRows:
         """Run a statement that is not worth keeping; its rows."""
         cursor = self._statements.of(clause).run(self._cursor)
         return list(cursor.fetchall()) if fetch else []
+
+    def _together(
+        self, sized: Callable[[int], tuple[Statement, int]], ids: Sequence[Any], **values: Any
+    ) -> Iterator[Sequence[Any]]:
+        """The rows of a statement for many ids."""
+        for start in range(0, len(ids), _IDS_AT_A_TIME):
+            part = ids[start : start + _IDS_AT_A_TIME]
+            statement, size = sized(len(part))
+            names = {f"id_{place}": part[min(place, len(part) - 1)] for place in range(size)}
+            yield from statement.run(self._cursor, **values, **names).fetchall()
 
     def _one(self, statement: Statement, **values: Any) -> Memory | None:
         row = statement.run(self._cursor, **values).fetchone()

@@ -4,7 +4,7 @@ SQLAlchemy compiles and caches, but each execution through it costs about ten ti
 one row by its key. These run for every add and every search.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from sqlalchemy import ClauseElement, Dialect, bindparam, case, delete, exists, func, insert, or_, select, text, update
@@ -83,8 +83,7 @@ class Statements:
             return Statement(clause, dialect)
 
         self._dialect = dialect
-        self._by_ids: dict[int, Statement] = {}
-        self._recalled: dict[int, Statement] = {}
+        self._sized: dict[tuple[str, int], Statement] = {}
         of_tenant = memories.c.tenant == _given("tenant")
         in_partition = (
             of_tenant,
@@ -105,9 +104,6 @@ class Statements:
         self.by_event = compiled(_memory(of_tenant, memories.c.event_id == _given("event_id")))
         # By the hash alone: with the partition beside it the planner would rather walk the partition.
         self.twins = compiled(_memory(memories.c.content_hash == _given("content_hash"), ACTIVE))
-        self.parts = compiled(
-            _memory(*in_partition, memories.c.parent_id == _given("parent_id"), LIVE).order_by(memories.c.number)
-        )
         self.insert_memory = compiled(insert(memories).values({c: _given(c.name) for c in memories.c}))
         rewritten = [column for column in MEMORY_COLUMNS if column.name != "number"]
         self.rewrite_memory = compiled(
@@ -128,11 +124,6 @@ class Statements:
         self.delete_claims = compiled(delete(claims).where(claims.c.number == _given("number")))
         self.rivals = tuple(compiled(each) for each in _rivals("subject", "attribute"))
         self.rivals_of_any = tuple(compiled(each) for each in _rivals("subject"))
-        self.vector = compiled(
-            select(embeddings.c.vector).where(
-                embeddings.c.number == _given("number"), embeddings.c.encoder == _given("encoder")
-            )
-        )
         self.insert_record = compiled(insert(history).values({c: _given(c.name) for c in history.c}))
         self.history_of = compiled(
             select(history)
@@ -192,18 +183,31 @@ class Statements:
         return Statement(clause, self._dialect)
 
     def by_ids(self, count: int) -> tuple[Statement, int]:
-        """A statement for ``count`` ids, and how many it takes (``id_0`` …): the next power of two."""
-        return self._sized(self._by_ids, MEMORY_COLUMNS, count)
+        """A statement for ``count`` ids of a tenant, and how many it takes (``id_0`` …): the next power of two."""
+        return self._of_size("by_ids", count, lambda ids: _of_tenant(MEMORY_COLUMNS, ids))
 
     def recalled(self, count: int) -> tuple[Statement, int]:
         """As ``by_ids``, of what folding recalls reads: number, id, bank, creation and STANDING_COLUMNS."""
-        return self._sized(self._recalled, _RECALLED, count)
+        return self._of_size("recalled", count, lambda ids: _of_tenant(_RECALLED, ids))
 
-    def _sized(self, made: dict[int, Statement], columns: Sequence[Any], count: int) -> tuple[Statement, int]:
+    def parts(self, count: int) -> tuple[Statement, int]:
+        """The same for ``count`` ids of parents in a partition."""
+        place = (memories.c[name] == _given(name) for name in ("tenant", "user_id", "bank"))
+        return self._of_size("parts", count, lambda ids: _memory(*place, memories.c.parent_id.in_(ids), LIVE))
+
+    def vectors(self, count: int) -> tuple[Statement, int]:
+        """The same for ``count`` numbers of memories: number and vector."""
+        columns, mine = (embeddings.c.number, embeddings.c.vector), embeddings.c.encoder == _given("encoder")
+        return self._of_size("vectors", count, lambda ids: select(*columns).where(embeddings.c.number.in_(ids), mine))
+
+    def _of_size(self, name: str, count: int, make: Callable[[Sequence[Any]], ClauseElement]) -> tuple[Statement, int]:
         size = 1 << max(0, count - 1).bit_length()
-        statement = made.get(size)
+        statement = self._sized.get((name, size))
         if statement is None:
-            wanted = memories.c.id.in_([_given(f"id_{place}") for place in range(size)])
-            query = select(*columns).where(memories.c.tenant == _given("tenant"), wanted, LIVE)
-            statement = made[size] = Statement(query, self._dialect)
+            clause = make([_given(f"id_{place}") for place in range(size)])
+            statement = self._sized[name, size] = Statement(clause, self._dialect)
         return statement, size
+
+
+def _of_tenant(columns: Sequence[Any], ids: Sequence[Any]) -> Select[Any]:
+    return select(*columns).where(memories.c.tenant == _given("tenant"), memories.c.id.in_(ids), LIVE)

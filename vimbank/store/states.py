@@ -5,16 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, StateChange, StateResult, Unset
+from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Partition, StateChange, StateResult, Unset
 from vimbank.domain.superseding import is_outdated
 from vimbank.errors import Conflict, InvalidInput, NotFound
-from vimbank.store.changes import STATE_FIELDS, Record, Rows, delete_memories, differences
+from vimbank.store.changes import STATE_FIELDS, Record, Rows, bury, differences, with_parts
 from vimbank.store.conflicts import valid_to_before
 
-__all__ = ["REFUSALS", "change_state", "change_states"]
+__all__ = ["REFUSALS", "change_states"]
 
 REFUSALS: Final = (NotFound, Conflict, InvalidInput)
 """What may become of one change while the others are done."""
+
+_READ_TOGETHER: Final = 500
 
 _SOURCES: Final[Mapping[MemoryState, Sequence[MemoryState]]] = {
     MemoryState.ACTIVE: (MemoryState.ARCHIVED, MemoryState.SUPPRESSED, MemoryState.SUPERSEDED),
@@ -31,19 +33,50 @@ def change_states(
 ) -> list[StateResult | Exception]:
     """Each change, one after the other; a refused one is its own result and has written nothing."""
     results: list[StateResult | Exception] = []
-    for change in changes:
-        try:
-            results.append(change_state(rows, change, tenant=tenant, actor=actor, now=now))
-        except REFUSALS as refusal:
-            results.append(refusal)
+    for start in range(0, len(changes), _READ_TOGETHER):
+        some = changes[start : start + _READ_TOGETHER]
+        units = _Units(rows, tenant, [change.id for change in some])
+        for change in some:
+            try:
+                results.append(_change(rows, change, units.of(change.id), actor=actor, now=now))
+            except REFUSALS as refusal:
+                results.append(refusal)
     return results
 
 
-def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, now: datetime) -> StateResult:
+class _Units:
+    """Memories with their parts, read together; those that a change may have written to are read again."""
+
+    def __init__(self, rows: Rows, tenant: str, ids: Sequence[str]) -> None:
+        self._rows: Final = rows
+        self._tenant: Final = tenant
+        memories = rows.by_ids(tenant, ids)
+        self._by_id: Final = {memory.id: memory for memory in memories}
+        self._given: Final[set[int]] = set()
+        self._parts: Final[dict[tuple[Partition, str | None], list[Memory]]] = {}
+        for each in sorted(with_parts(rows.parts, memories), key=lambda memory: memory.number):
+            self._parts.setdefault((each.partition, each.source.parent_id), []).append(each)
+
+    def of(self, memory_id: str) -> Sequence[Memory]:
+        """The memory and its parts, to be changed; empty where there is no such memory."""
+        memory = self._by_id.get(memory_id)
+        unit = [] if memory is None else with_parts(self._parts_of, [memory])
+        numbers = {each.number for each in unit}
+        if numbers & self._given:
+            unit = with_parts(self._rows.parts, self._rows.by_ids(self._tenant, [memory_id]))
+        self._given.update(numbers)
+        return unit
+
+    def _parts_of(self, memories: Sequence[Memory]) -> Iterator[Memory]:
+        for memory in memories:
+            yield from self._parts.get((memory.partition, memory.id), ())
+
+
+def _change(rows: Rows, change: StateChange, unit: Sequence[Memory], *, actor: str, now: datetime) -> StateResult:
     """Move one memory with its parts. Raises NotFound, Conflict, InvalidInput."""
-    old = rows.by_id(tenant, change.id)
-    if old is None:
+    if not unit:
         raise NotFound(f"no memory {change.id!r}")
+    old = unit[0]
     if change.expected_revision not in (None, old.revision):
         raise Conflict(f"memory {old.id!r} is at revision {old.revision}, not {change.expected_revision}")
     if _stands(old, change):
@@ -51,11 +84,11 @@ def change_state(rows: Rows, change: StateChange, *, tenant: str, actor: str, no
     if old.state not in _sources(old, change):
         raise Conflict(f"memory {old.id!r} is {old.state.value}")
     _check_successor(rows, old, change)
-    unit = [old, *_parts(rows, old)]
     if change.seen is not None and any(each.revision > change.seen for each in unit):
         raise Conflict(f"memory {old.id!r} was written after revision {change.seen}")
     if change.to is MemoryState.DELETED:
-        return StateResult(old.id, old.revision, delete_memories(rows, [old], actor=actor, now=now))
+        bury(rows, sorted(unit, key=lambda memory: memory.number), actor=actor, now=now)
+        return StateResult(old.id, old.revision, len(unit))
     moved = [_move(rows, each, change, actor, now) for each in unit if each.state is old.state]
     return StateResult(old.id, moved[0].revision, len(moved))
 
@@ -94,17 +127,6 @@ def _check_successor(rows: Rows, memory: Memory, change: StateChange) -> None:
         raise InvalidInput.of("superseded_by", f"{name!r} is no other memory of the same user and bank")
     if change.successor_revision not in (None, successor.revision):
         raise Conflict(f"memory {name!r} is at revision {successor.revision}, not {change.successor_revision}")
-
-
-def _parts(rows: Rows, memory: Memory) -> Iterator[Memory]:
-    seen = {memory.number}
-    waiting = [memory]
-    while waiting:
-        for part in rows.parts(waiting.pop()):
-            if part.number not in seen:
-                seen.add(part.number)
-                waiting.append(part)
-                yield part
 
 
 def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetime) -> Memory:
