@@ -48,6 +48,7 @@ def test_a_job_runs_here_where_no_worker_is_set(vimbank: Vimbank) -> None:
     assert (done.code, done.json["state"], done.json["params"]) == (0, "succeeded", {"tenant": "default"})
     assert done.json["result"] == {
         "ok": True, "partitions": 1, "memories": 1, "problems": [], "differing": 0, "differences": [],
+        "components": {}, "repair": False, "repaired_total": {}, "at": done.json["result"]["at"],
     }  # fmt: skip
     shown = vimbank("jobs", "show", done.json["id"], "--json")
     assert shown.json == done.json
@@ -137,7 +138,7 @@ def test_an_unknown_job_ends_with_1(vimbank: Vimbank, words: list[str]) -> None:
 
 def test_names_tell_parameters_and_periods(vimbank: Vimbank) -> None:
     kinds = {kind["name"]: kind for kind in vimbank("jobs", "names", "--json").json["items"]}
-    assert set(kinds["check"]["params"]) == {"tenant"}
+    assert set(kinds["check"]["params"]) == {"tenant", "repair"}
     assert (kinds["snapshot"]["every_s"], kinds["reindex"]["every_s"]) == (300, None)
     line = next(line for line in vimbank("jobs", "names").out.splitlines() if line.startswith("compact "))
     assert line.split()[1:4] == ["3600", "s", "lifecycle"]
