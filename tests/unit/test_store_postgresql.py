@@ -213,9 +213,9 @@ class TestLostConnections:
 
         def write() -> None:
             with store._connections.writing() as cursor:
-                cursor.execute("UPDATE counter SET revision = 99")
+                send(cursor, "UPDATE counter SET revision = 99")
                 end_all_others(outside)
-                cursor.execute("SELECT 1")
+                send(cursor, "UPDATE counter SET revision = 100")
 
         with pytest.raises(BackendUnavailable, match="shutting down"):
             write()
@@ -223,13 +223,28 @@ class TestLostConnections:
         add_one(store, "coffee")
         assert store.state().revision == 2
 
+    @pytest.mark.parametrize("waiting", [1, 3])
+    def test_a_write_that_was_not_sent_is_not_in_doubt(
+        self, store: SqlStore, outside: Connection, waiting: int
+    ) -> None:
+        def write() -> None:
+            with store._connections.writing() as cursor:
+                end_all_others(outside)
+                for number in range(waiting):
+                    cursor.execute(f"UPDATE counter SET generation = {number}")
+
+        with pytest.raises(BackendUnavailable) as told:
+            write()
+        assert "may have been done" not in str(told.value)
+        assert add_one(store, "coffee") in live_ids(store)
+
     def test_a_commit_that_loses_its_session_says_that_it_is_in_doubt(
         self, store: SqlStore, outside: Connection
     ) -> None:
 
         def write() -> None:
             with store._connections.writing() as cursor:
-                cursor.execute("UPDATE counter SET generation = 7")
+                send(cursor, "UPDATE counter SET generation = 7")
                 end_all_others(outside)
 
         with pytest.raises(BackendUnavailable, match=r"may have been done or not.*idempotency key is safe"):
@@ -264,9 +279,9 @@ class TestHungWriter:
 
         def write() -> None:
             with store._connections.writing() as cursor:
-                cursor.execute("UPDATE counter SET generation = 7")
+                send(cursor, "UPDATE counter SET generation = 7")
                 add_one(other, "tea")  # waits for the lock, which only the server can take away
-                cursor.execute("SELECT 1")
+                send(cursor, "UPDATE counter SET generation = 8")
 
         with pytest.raises(BackendUnavailable, match=r"stood still|no connection"):
             write()
@@ -455,6 +470,12 @@ class TestUpkeep:
             assert store.integrity() == ["index memories_revision is not valid: REINDEX it"]
         finally:
             outside.exec_driver_sql(set_valid.format("true"))
+
+
+def send(cursor: Any, update: str) -> None:
+    """Have it done now: what gives no rows would wait for the next that does."""
+    cursor.execute(f"{update} RETURNING 1")
+    cursor.fetchone()
 
 
 ROWS = 100_000
