@@ -486,6 +486,11 @@ class ClaimStore(Protocol):
         """Every memory with a claim, in any state but deleted, in batches, by number, as of one moment."""
         ...
 
+    def uncompared(self, partition: Partition) -> list[int]:
+        """The numbers of active memories, of kinds that take part, which nobody has compared with others since their
+        text was written or read again (claim ``domain.comparing.COMPARED``), ascending."""
+        ...
+
     def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
         """Write what has ended by ``now``, in one transaction; the memory then, one result an ending, in order.
 

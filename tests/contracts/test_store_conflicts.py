@@ -12,6 +12,7 @@ import pytest
 
 from tests.contracts.backends import EVERY, Store, new_url, opened
 from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, live_ids, patch, prepared, vector
+from vimbank.domain.comparing import COMPARED
 from vimbank.domain.endings import Ended, Reason
 from vimbank.domain.filters import Condition
 from vimbank.domain.fingerprint import content_hash
@@ -416,6 +417,29 @@ class TestClaims:
         assert store.unread(ALICE, after=0, limit=10) == []
         batches = list(store.claiming(ALICE, batch=1))
         assert [[each.id for each in batch] for batch in batches] == [[said], [one_.id]]
+
+    def test_uncompared_are_active_ones_whose_text_nobody_has_compared(self, store: Store) -> None:
+        said = say(store, "I live in Oslo.", now=JAN).id
+        plain, gone, whole = add(
+            store, prepared("so"), prepared("gone"), prepared("whole", segments=["I live in Bern.", "second"]), now=JAN
+        )
+        add(store, prepared("I live in Lima.", user_id="bob"), prepared("so far", kind="summary"))
+        step = MemoryDraft(tenant="t", user_id="alice", bank="dialog", text="x", source=Source(parent_id=whole.id))
+        add(store, PreparedDraft(step, content_hash(step), 1, Embedded(vector("x"))))
+        change = StateChange(id=gone.id, to=MemoryState.ARCHIVED, sources=(ACTIVE,))
+        store.change_states([change], tenant="t", actor="alice", now=JAN)
+        found = [one(store, name) for name in (said, plain.id)]
+        numbers = [each.number for each in found]
+        assert store.uncompared(ALICE) == numbers
+        assert store.put_claims([(each, [*keys_of(each), COMPARED]) for each in found]) == 2
+        assert store.uncompared(ALICE) == []
+        assert store.unread(ALICE, after=0, limit=10) == [one(store, gone.id)]
+        assert [[each.id for each in batch] for batch in store.claiming(ALICE)] == [[said]]
+        store.update(patch(said, importance=0.9), tenant="t", actor="alice", now=FEB)
+        assert store.uncompared(ALICE) == []
+        store.update(rewording(said, "I live in Bonn."), tenant="t", actor="alice", now=FEB)
+        restore(store, gone.id, now=FEB)
+        assert store.uncompared(ALICE) == [numbers[0], one(store, gone.id).number]
 
     def test_claims_of_a_text_that_was_changed_meanwhile_are_not_noted(self, store: Store) -> None:
         [added] = add(store, prepared("I live in Bonn."), now=JAN)

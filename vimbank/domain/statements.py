@@ -17,7 +17,7 @@ from vimbank.domain.statements_en import read_english
 from vimbank.domain.statements_zh import read_chinese
 from vimbank.domain.temporal import Span, time_expressions
 
-__all__ = ["MAX_KEYS", "OTHERS", "USER", "Reading", "Statement", "read_memory", "read_text", "sentences"]
+__all__ = ["MAX_KEYS", "OTHERS", "USER", "Reading", "Statement", "read_memory", "read_text", "sentences", "testimony"]
 
 USER: Final = "@user"
 """Subject of what the user says of himself where no speaker is named."""
@@ -88,17 +88,25 @@ def read_memory(memory: Memory | MemoryDraft) -> Reading:
     Of a round (query and response, a line each) the first line is read, of an assistant's turn nothing: what an
     assistant says is no testimony. ``event_at``, else ``created_at``, is when it was said.
     """
-    speaker = (memory.speaker or "").strip().casefold()
-    role = str(memory.metadata.get("role", "")).casefold()
-    if speaker in _ASSISTANTS or role in _ASSISTANTS:
+    text = testimony(memory)
+    if text is None:
         return Reading((), 1)
     said = memory.event_at or memory.created_at
-    text, rest = memory.text, 0
-    if memory.kind == "round":
-        text, _, response = memory.text.partition("\n")
-        rest = 1 if response.strip() else 0
+    speaker = _folded_speaker(memory)
+    rest = 1 if memory.text[len(text) :].strip() else 0
     reading = read_text(text, me=USER if not speaker or speaker in _USERS else speaker, said=said, title=memory.title)
     return Reading(reading.statements, reading.unread + rest)
+
+
+def testimony(memory: Memory | MemoryDraft) -> str | None:
+    """What of a memory its user, or another person, says: of a round the query; None of an assistant's turn."""
+    if _ASSISTANTS & {_folded_speaker(memory), str(memory.metadata.get("role", "")).casefold()}:
+        return None
+    return memory.text.partition("\n")[0] if memory.kind == "round" else memory.text
+
+
+def _folded_speaker(memory: Memory | MemoryDraft) -> str:
+    return (memory.speaker or "").strip().casefold()
 
 
 def read_text(text: str, *, me: str = USER, said: datetime | None = None, title: str | None = None) -> Reading:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from vimbank.domain.comparing import COMPARED
 from vimbank.domain.curves import Curve, Trace
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -285,9 +286,20 @@ class InMemoryStore:
         with self._lock:
             claims = self._rows.claims
             found = [each for each in self._rows.standing() if each.partition == partition]
-            found = [each for each in found if claims.get(each.number, frozenset()) - {NOTHING}]
+            found = [each for each in found if claims.get(each.number, frozenset()) - {NOTHING, COMPARED}]
         for start in range(0, len(found), batch):
             yield found[start : start + batch]
+
+    def uncompared(self, partition: Partition) -> list[int]:
+        """See ``ClaimStore.uncompared``."""
+        with self._lock:
+            found = [each for each in self._rows.standing() if each.partition == partition and takes_part(each)]
+            claims = self._rows.claims
+            return [
+                each.number
+                for each in found
+                if each.state is MemoryState.ACTIVE and COMPARED not in claims.get(each.number, ())
+            ]
 
     def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
         """See ``ClaimStore.end``."""

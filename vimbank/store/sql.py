@@ -47,7 +47,7 @@ from vimbank.store.changes import (
     delete_memories,
     enders,
 )
-from vimbank.store.claims import claiming, unread
+from vimbank.store.claims import claiming, uncompared, unread
 from vimbank.store.compaction import compact, compacted_in
 from vimbank.store.conflicts import add_memory, change_memory, end, put_claims
 from vimbank.store.connections import Connections
@@ -208,6 +208,11 @@ class SqlStore:
             rows = connection.execute(claiming(partition).execution_options(yield_per=batch))
             for found in rows.partitions():
                 yield [memory_from_row(row) for row in found]
+
+    def uncompared(self, partition: Partition) -> list[int]:
+        """See ``ClaimStore.uncompared``."""
+        with self._connections.snapshot() as connection:
+            return [int(number) for number in connection.execute(uncompared(partition)).scalars()]
 
     def end(self, endings: Sequence[Ending], *, dry_run: bool = False, now: datetime) -> list[Memory | Conflict | None]:
         """See ``ClaimStore.end``."""
