@@ -204,7 +204,7 @@ def test_a_duplicate_that_was_folded_stays_with_its_kept_one(service: MemoryServ
 
 
 def test_what_it_is_asked_with() -> None:
-    assert validate({}) == {"dry_run": False, "reread": False}
+    assert validate({}) == {"dry_run": False, "reread": False, "rules_only": False}
     with pytest.raises(InvalidInput, match="max_share"):
         validate({"max_share": 2})
     with pytest.raises(InvalidInput, match="nope"):

@@ -1,4 +1,7 @@
-"""Carry out the supersessions that no write has: of memories from before, of what began later, of late dates (V-10)."""
+"""Carry out the supersessions that no write has: of memories from before, of what began later, of late dates (V-10).
+
+Where a chat model is set it is asked then about what the rules leave: see ``jobs.comparing``.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ from vimbank.domain.statements import read_memory
 from vimbank.domain.superseding import is_outdated, merged, own_claims
 from vimbank.domain.times import format_time
 from vimbank.errors import InvalidInput
+from vimbank.jobs.comparing import compare
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.params import only
 from vimbank.ports import Ending
@@ -24,7 +28,8 @@ __all__ = ["PARAMS", "conflicts", "validate"]
 PARAMS: Final[Mapping[str, str]] = {
     "dry_run": "true: only say what would be superseded",
     "tenant": "only this tenant's memories; left out: all",
-    "reread": "true: also read again what was read before, as after an upgrade",
+    "reread": "true: also read again what was read before, as after an upgrade; a model is asked again too",
+    "rules_only": "true: ask no chat model, also where one is set",
     "max_share": "what the run may supersede at most, 0 to 1; left out: as the settings say, or a handful",
 }
 
@@ -41,7 +46,7 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """See ``PARAMS``."""
     only(params, *PARAMS)
     checked: dict[str, Any] = {
-        name: flag_value(params.get(name, False), f"params.{name}") for name in ("dry_run", "reread")
+        name: flag_value(params.get(name, False), f"params.{name}") for name in ("dry_run", "reread", "rules_only")
     }
     if params.get("tenant") is not None:
         checked["tenant"] = clean_id(params["tenant"], "params.tenant")
@@ -80,7 +85,7 @@ def conflicts(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, An
 
     Every partition is looked at before the first memory is superseded. Idempotent: what is recorded is not due again,
     and what somebody took back is not done again. A memory that was written meanwhile, or whose ender was, waits for
-    the next run (``skipped``).
+    the next run (``skipped``). A chat model is asked once the rules are through, not where they were stopped.
     """
     dry_run = bool(params.get("dry_run", False))
     store = context.service.store
@@ -103,6 +108,9 @@ def conflicts(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, An
             context.check()
         if superseded or partly:
             context.service.announce()
+    by_model = None
+    if not guard.stops and not params.get("rules_only", False):
+        by_model = compare(context, partitions, dry_run=dry_run)
     return {
         "dry_run": dry_run,
         "stopped": f"it would supersede {guard}" if guard.stops else None,
@@ -114,6 +122,7 @@ def conflicts(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, An
         "ended_partly": partly,
         "skipped": skipped,
         "items": survey.items,
+        "by_model": by_model,
     }
 
 

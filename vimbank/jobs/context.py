@@ -6,6 +6,7 @@ from typing import Protocol
 
 from vimbank.jobs.pulse import Pulse
 from vimbank.llm.assess import ChatJudge
+from vimbank.llm.compare import ChatComparer
 from vimbank.llm.writer import Writer
 from vimbank.portability.erase import Eraser
 from vimbank.ports import Clock, Encoder, JobStore
@@ -30,6 +31,7 @@ class Surroundings:
     the tombstones of deleted memories stay. ``eraser``: the store's side of an erasure, where it has one.
     ``writer``: one for the summaries of a run, given what it asks while it waits; None: they are extractive.
     ``judge``: likewise, one that says what is worth remembering; None: the rules say.
+    ``comparer``: likewise, one that says what a memory is to an older one; None: the rules alone say.
     """
 
     service: MemoryService
@@ -41,6 +43,7 @@ class Surroundings:
     eraser: Eraser | None = None
     writer: Callable[[Callable[[], None]], Writer] | None = None
     judge: Callable[[Callable[[], None]], ChatJudge] | None = None
+    comparer: Callable[[Callable[[], None]], ChatComparer] | None = None
 
 
 @dataclass(frozen=True, slots=True)

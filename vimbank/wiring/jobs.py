@@ -11,6 +11,7 @@ from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.jobs.schedule import schedules
 from vimbank.llm.assess import ChatJudge
+from vimbank.llm.compare import ChatComparer
 from vimbank.llm.summarise import ChatWriter
 from vimbank.llm.writer import Writer
 from vimbank.ports import ChatModel, Clock, Encoder, JobQueue
@@ -92,6 +93,7 @@ def open_jobs(
         SqlEraser(store),
         _writer(settings.llm, chat, service),
         _judge(settings.llm, chat),
+        _comparer(settings.llm, chat),
     )
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
@@ -142,6 +144,17 @@ def _judge(settings: LlmSettings, chat: ChatModel | None) -> Callable[[Callable[
 
     def make(check: Callable[[], None]) -> ChatJudge:
         return ChatJudge(chat, run_tokens=settings.run_tokens, check=check)
+
+    make(lambda: None)
+    return make
+
+
+def _comparer(settings: LlmSettings, chat: ChatModel | None) -> Callable[[Callable[[], None]], ChatComparer] | None:
+    if chat is None:
+        return None
+
+    def make(check: Callable[[], None]) -> ChatComparer:
+        return ChatComparer(chat, run_tokens=settings.run_tokens, check=check)
 
     make(lambda: None)
     return make

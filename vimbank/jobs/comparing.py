@@ -1,0 +1,274 @@
+"""The part of the job `conflicts` in which a chat model reads what the rules do not (V-9, V-10).
+
+A memory that nobody has compared is compared with those near it, once for the text that it has (``COMPARED``).
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from vimbank.domain.comparing import (
+    COMPARED,
+    NEAR,
+    NEAREST,
+    Relation,
+    can_be_compared,
+    endings,
+    in_order,
+    is_newer,
+    is_settled,
+)
+from vimbank.domain.conflicts import claim_keys
+from vimbank.domain.models import Memory, Partition, Vector
+from vimbank.domain.statements import read_memory, testimony
+from vimbank.domain.superseding import said_at
+from vimbank.errors import BackendRejected, Conflict, ModelError
+from vimbank.jobs.context import JobContext
+from vimbank.jobs.derive import Stopped
+from vimbank.llm.compare import Answer, ChatComparer, Told
+from vimbank.llm.writer import Spent, TokensSpent
+from vimbank.ports import Ending
+
+__all__ = ["compare"]
+
+_CHUNK: Final = 256
+"""Memories whose neighbours are looked for in one pass over the partition."""
+_READ: Final = 1_000
+_MOST_IN_A_ROW: Final = 5
+"""Failures one after the other that end a run: the model will not do better a hundred times."""
+_MOST_TOLD: Final = 20
+_SHOWN: Final = 100
+_CONFLICTS: Final = frozenset({Relation.UPDATE, Relation.CONTRADICTION})
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a run has done so far."""
+
+    compared: int = 0
+    asked: int = 0
+    ended: int = 0
+    skipped: int = 0
+    failed: int = 0
+    in_a_row: int = 0
+    relations: dict[Relation, int] = field(default_factory=lambda: dict.fromkeys(Relation, 0))
+    pairs: list[Mapping[str, Any]] = field(default_factory=list)
+    failures: list[Mapping[str, str]] = field(default_factory=list)
+
+    def note_failure(self, old: Memory, new: Memory, error: Exception) -> None:
+        self.failed += 1
+        self.in_a_row += 1
+        if len(self.failures) < _MOST_TOLD:
+            self.failures.append({"older": old.id, "newer": new.id, "error": str(error)})
+        if self.in_a_row >= _MOST_IN_A_ROW:
+            raise Stopped(f"{self.in_a_row} failures in a row")
+
+
+def compare(context: JobContext, partitions: Sequence[Partition], *, dry_run: bool) -> Mapping[str, Any] | None:
+    """Ask about what the rules left, memory by memory; the report, None where no model is set.
+
+    What is done of a memory is written before the next one is begun, so a run that was killed, or has spent its
+    tokens, is gone on with by the next one. Unusable output of the model changes nothing (case 89), and that memory is
+    compared again in the next run. ``dry_run`` asks, and writes nothing.
+    """
+    make = context.around.comparer
+    if make is None:
+        return None
+    comparer = make(context.check)
+    tally, stopped = _Tally(), None
+    try:
+        for partition in partitions:
+            _Comparing(context, comparer, tally, partition, dry_run=dry_run).run()
+    except (Stopped, TokensSpent) as reason:
+        stopped = str(reason)
+    finally:
+        if tally.ended and not dry_run:
+            context.service.announce()
+    return _report(comparer.model, comparer.spent, tally, stopped)
+
+
+def _report(model: str, spent: Spent, tally: _Tally, stopped: str | None) -> Mapping[str, Any]:
+    return {
+        "model": model,
+        "compared": tally.compared,
+        "asked": tally.asked,
+        "relations": {relation.value: count for relation, count in tally.relations.items()},
+        "ended": tally.ended,
+        "skipped": tally.skipped,
+        "failed": tally.failed,
+        "failures": tally.failures,
+        "stopped": stopped,
+        "requests": spent.requests,
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "pairs": tally.pairs,
+    }
+
+
+@dataclass(order=True, slots=True)
+class _Neighbour:
+    """One near a memory: the nearer the greater, of equally near ones that which was written first."""
+
+    cosine: float
+    minus_number: int
+    memory: Memory = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Subject:
+    """A memory to be compared, and the nearest that were found so far, as a heap."""
+
+    memory: Memory
+    vector: Vector
+    near: list[_Neighbour] = field(default_factory=list)
+
+    def offer(self, cosine: float, other: Memory) -> None:
+        neighbour = _Neighbour(cosine, -other.number, other)
+        if len(self.near) < NEAREST:
+            heapq.heappush(self.near, neighbour)
+        else:
+            heapq.heappushpop(self.near, neighbour)
+
+
+class _Comparing:
+    """The memories of one partition in one run."""
+
+    def __init__(
+        self, context: JobContext, comparer: ChatComparer, tally: _Tally, partition: Partition, *, dry_run: bool
+    ) -> None:
+        self._context = context
+        self._comparer = comparer
+        self._tally = tally
+        self._partition = partition
+        self._dry_run = dry_run
+        self._store = context.service.store
+        self._now = context.around.clock()
+        self._left: frozenset[int] = frozenset()
+
+    def run(self) -> None:
+        """Compare what nobody has, in the order in which it was written."""
+        numbers = self._store.uncompared(self._partition)
+        self._left = frozenset(numbers)
+        for start in range(0, len(numbers), _CHUNK):
+            subjects, done = self._subjects(frozenset(numbers[start : start + _CHUNK]))
+            self._find(subjects)
+            for subject in sorted(subjects, key=lambda each: each.memory.number):
+                if not subject.near:
+                    done.append(subject.memory)
+                elif self._ask(subject):
+                    self._mark([*done, subject.memory])
+                    done = []
+            self._mark(done)
+            self._context.check()
+
+    def _subjects(self, numbers: frozenset[int]) -> tuple[list[_Subject], list[Memory]]:
+        """Those of these numbers that can be compared; and those which never can with this text."""
+        found: list[_Subject] = []
+        never: list[Memory] = []
+        for memory, vector in (each for batch in self._live() for each in batch):
+            if memory.number not in numbers:
+                continue
+            if can_be_compared(memory, now=self._now):
+                found.append(_Subject(memory, vector))
+            elif said_at(memory) <= self._now:
+                never.append(memory)
+        return found, never
+
+    def _live(self) -> Iterator[Sequence[tuple[Memory, Vector]]]:
+        for batch in self._store.live(self._partition, batch=_READ):
+            found = [(each.memory, each.vector) for each in batch]
+            known = [(memory, vector) for memory, vector in found if memory is not None and vector is not None]
+            if known:
+                yield known
+            self._context.check()
+
+    def _find(self, subjects: Sequence[_Subject]) -> None:
+        """Give each the nearest of its agent, among those that were written before it, or compared already.
+
+        So of two that nobody has compared the later one asks, and each pair is asked about once.
+        """
+        if not subjects:
+            return
+        rows = np.stack([each.vector for each in subjects])
+        for batch in self._live():
+            cosines = rows @ np.stack([vector for _, vector in batch]).T
+            for place, column in np.argwhere(cosines >= NEAR).tolist():
+                subject, (other, _) = subjects[place], batch[column]
+                if self._may_meet(subject.memory, other):
+                    subject.offer(float(cosines[place, column]), other)
+
+    def _may_meet(self, memory: Memory, other: Memory) -> bool:
+        return (
+            other.agent_id == memory.agent_id
+            and (other.number < memory.number or (other.number != memory.number and other.number not in self._left))
+            and other.content_hash != memory.content_hash
+            and can_be_compared(other, now=self._now)
+        )
+
+    def _ask(self, subject: _Subject) -> bool:
+        """Ask about a memory's pairs, nearest first, and write what has ended. Whether all were answered."""
+        failed = False
+        for neighbour in sorted(subject.near, reverse=True):
+            old, new = in_order(self._present(subject.memory), self._present(neighbour.memory))
+            if is_settled(old, new):
+                continue
+            try:
+                answer = self._comparer.compare(_told(old), _told(new))
+            except (ModelError, BackendRejected) as error:
+                failed = True
+                self._tally.asked += 1
+                self._tally.note_failure(old, new, error)
+                continue
+            self._tally.asked += 1
+            self._tally.in_a_row = 0
+            self._tally.relations[answer.relation] += 1
+            self._note(old, new, neighbour.cosine, answer, self._end(old, new, answer.relation))
+        self._tally.compared += not failed
+        self._context.report(self._tally.compared, None, "memories compared")
+        return not failed
+
+    def _present(self, memory: Memory) -> Memory:
+        """The memory as it stands, should an answer of this run have ended something of it since it was read."""
+        found = self._store.get(memory.tenant, [memory.id])
+        return found[0] if found and found[0].content_hash == memory.content_hash else memory
+
+    def _end(self, old: Memory, new: Memory, relation: Relation) -> bool:
+        """Whether something of the old one has ended by this answer, or would (``dry_run``)."""
+        ended = endings(old, new, relation)
+        if not ended:
+            return False
+        ending = Ending(self._partition.tenant, old.id, old.content_hash, ended, {new.id: new.content_hash})
+        [result] = self._store.end([ending], dry_run=self._dry_run, now=self._context.around.clock())
+        self._tally.ended += isinstance(result, Memory)
+        self._tally.skipped += isinstance(result, Conflict)
+        return isinstance(result, Memory)
+
+    def _note(self, old: Memory, new: Memory, cosine: float, answer: Answer, ended: bool) -> None:
+        if len(self._tally.pairs) >= _SHOWN or not (self._dry_run or answer.relation in _CONFLICTS):
+            return
+        self._tally.pairs.append(
+            {
+                "tenant": self._partition.tenant,
+                "user_id": self._partition.user_id,
+                "bank": self._partition.bank,
+                "older": old.id,
+                "newer": new.id,
+                "dated": is_newer(new, old),
+                "cosine": round(cosine, 4),
+                "relation": answer.relation.value,
+                "reason": answer.reason,
+                "ended": ended,
+            }
+        )
+
+    def _mark(self, memories: Sequence[Memory]) -> None:
+        """Note that these were compared."""
+        if not self._dry_run and memories:
+            self._store.put_claims([(each, [*claim_keys(read_memory(each)), COMPARED]) for each in memories])
+
+
+def _told(memory: Memory) -> Told:
+    return Told(said_at(memory), testimony(memory) or "", memory.speaker, memory.title)
