@@ -1,8 +1,12 @@
 """What an add supersedes, as the command line tells it, and `vimbank conflicts`."""
 
+import json
+import threading
+
 import pytest
 
 from tests.cli.conftest import Vimbank
+from tests.unit.test_chat_openai_compatible import Endpoint
 
 
 def test_an_add_tells_what_it_superseded(vimbank: Vimbank) -> None:
@@ -50,3 +54,34 @@ def test_as_of_tells_what_was_true_then(vimbank: Vimbank) -> None:
     assert vimbank("get", oslo).code == 1
     assert vimbank("get", oslo, "--as-of", "2026-02-01", "--json").json["text"] == "I live in Oslo."
     assert vimbank("get", oslo, "--as-of", "soon").code != 0
+
+
+def test_a_chat_model_is_asked_over_http_where_one_is_set(vimbank: Vimbank) -> None:
+    """What it calls stale stays, and can be taken back for good; without its word the rules are alone."""
+    bus, bike = "the bus takes Ana to the office on weekdays", "the bike takes Ana to the office on weekdays"
+    old = vimbank("add", bus, "--user", "ana", "--created-at", "2026-01-01", "--json").json["id"]
+    new = vimbank("add", bike, "--user", "ana", "--json").json["id"]
+    assert vimbank("conflicts", "--json").json["by_model"] is None
+    with Endpoint() as endpoint:
+        serving = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            endpoint.content = json.dumps({"reason": "another way", "relation": "update"})
+            model = {"VIMBANK_LLM__BASE_URL": endpoint.url, "VIMBANK_LLM__MODEL": "small"}
+            assert vimbank("conflicts", "--rules-only", "--json", **model).json["by_model"] is None
+            dry = vimbank("conflicts", "--dry-run", **model)
+            assert "small was asked about 1 pairs: 1 would be named stale, 0 failed, 10 tokens" in dry.out
+            assert bus in dry.out
+            assert vimbank("get", old, "--json").json["ended"] == []
+            told = vimbank("conflicts", "--json", **model).json["by_model"]
+            assert (told["asked"], told["ended"], told["pairs"][0]["newer"]) == (1, 1, new)
+            stale = vimbank("get", old, "--json").json
+            assert (stale["state"], stale["ended"][0]["new_id"]) == ("active", new)
+            assert (stale["ended"][0]["attribute"], stale["ended"][0]["value"]) == ("text", None)
+            assert vimbank("restore", old).code == 0
+            assert vimbank("get", old, "--json").json["ended"] == []
+            assert vimbank("conflicts", "--reread", "--json", **model).json["by_model"]["ended"] == 0
+            assert len(endpoint.requests) == 3
+        finally:
+            endpoint.shutdown()
+            serving.join()
