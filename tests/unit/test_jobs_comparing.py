@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -440,6 +441,37 @@ def test_a_memory_suppressed_meanwhile_ends_nothing(service: MemoryService, cloc
 
     assert run(service, clock, meanwhile)["skipped"] == 1
     assert one(service, pair[0]).ended == ()
+
+
+def test_what_was_deleted_meanwhile_is_not_shown(service: MemoryService, clock: SettableClock, pair: Pair) -> None:
+    """What is near was read before the first question."""
+    clock.advance(days=1)
+    say(service, TRAM)
+
+    def meanwhile(_asked: Asked) -> str:
+        service.delete("default", pair[0])
+        return json.dumps(UNRELATED)
+
+    chat = ScriptedChat([meanwhile, UNRELATED])
+    run(service, clock, chat=chat)
+    assert [sent(each) for each in chat.asked] == [(BUS, BIKE), (BIKE, TRAM)]
+
+
+def test_many_are_compared_in_passes(
+    service: MemoryService, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pair once, whatever is held at a time."""
+    monkeypatch.setattr("vimbank.jobs.comparing._CHUNK", 2)
+    monkeypatch.setattr("vimbank.jobs.comparing._READ", 2)
+    texts = [f"{BUS} at {place}" for place in range(6)]
+    for text in texts:
+        say(service, text)
+        clock.advance(hours=1)
+    chat = ScriptedChat([UNRELATED])
+    report = run(service, clock, chat=chat)
+    assert sorted(sent(each) for each in chat.asked) == sorted(combinations(texts, 2))
+    assert (report["asked"], report["compared"]) == (15, 5)
+    assert run(service, clock)["asked"] == 0
 
 
 def test_long_texts_fit_into_the_models_window(service: MemoryService, clock: SettableClock) -> None:

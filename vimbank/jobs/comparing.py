@@ -4,9 +4,9 @@ A memory that nobody has compared is compared with those near it, once for the t
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from vimbank.domain.comparing import (
     is_settled,
 )
 from vimbank.domain.conflicts import claim_keys
-from vimbank.domain.models import Memory, Partition, Vector
+from vimbank.domain.models import BoolArray, IntArray, Memory, Partition, Vector
 from vimbank.domain.statements import read_memory, testimony
 from vimbank.domain.superseding import said_at
 from vimbank.errors import BackendRejected, Conflict, ModelError
@@ -34,7 +34,9 @@ from vimbank.ports import Ending
 
 __all__ = ["compare"]
 
-_CHUNK: Final = 256
+T = TypeVar("T")
+
+_CHUNK: Final = 2_000
 """Memories whose neighbours are looked for in one pass over the partition."""
 _READ: Final = 1_000
 _MOST_IN_A_ROW: Final = 5
@@ -133,6 +135,41 @@ class _Subject:
             heapq.heappushpop(self.near, neighbour)
 
 
+class _Meeting:
+    """Which memories of a partition these are compared with. ``left``: numbers of those nobody has compared."""
+
+    def __init__(self, memories: Sequence[Memory], left: frozenset[int]) -> None:
+        self._left = left
+        self._agent_codes = _codes(each.agent_id for each in memories)
+        self._content_codes = _codes(each.content_hash for each in memories)
+        self._numbers, self._agents, self._contents = self._columns(memories)
+
+    def allowed(self, others: Sequence[Memory]) -> BoolArray:
+        """Whether each of these is compared with each of the others, shape (these, others).
+
+        With those of its agent that were written before it, or are compared already, and say something else.
+        """
+        numbers, agents, contents = self._columns(others)
+        compared = np.array([each.number not in self._left for each in others])
+        before = numbers[None, :] < self._numbers[:, None]
+        earlier: BoolArray = before | (compared[None, :] & (numbers[None, :] != self._numbers[:, None]))
+        earlier &= agents[None, :] == self._agents[:, None]
+        earlier &= contents[None, :] != self._contents[:, None]
+        return earlier
+
+    def _columns(self, memories: Sequence[Memory]) -> tuple[IntArray, IntArray, IntArray]:
+        """Numbers, and codes of agents and contents; -1: as none of these."""
+        return (
+            np.array([each.number for each in memories], dtype=np.int64),
+            np.array([self._agent_codes.get(each.agent_id, -1) for each in memories], dtype=np.int64),
+            np.array([self._content_codes.get(each.content_hash, -1) for each in memories], dtype=np.int64),
+        )
+
+
+def _codes(values: Iterable[T]) -> dict[T, int]:
+    return {value: code for code, value in enumerate(dict.fromkeys(values))}
+
+
 class _Comparing:
     """The memories of one partition in one run."""
 
@@ -186,33 +223,33 @@ class _Comparing:
             self._context.check()
 
     def _find(self, subjects: Sequence[_Subject]) -> None:
-        """Give each the nearest of its agent, among those that were written before it, or compared already.
-
-        So of two that nobody has compared the later one asks, and each pair is asked about once.
+        """Give each the nearest that it may meet: of two that nobody has compared the later one asks, so that each
+        pair is asked about once.
         """
         if not subjects:
             return
-        rows = np.stack([each.vector for each in subjects])
+        vectors = np.stack([each.vector for each in subjects])
+        meeting = _Meeting([each.memory for each in subjects], self._left)
         for batch in self._live():
-            cosines = rows @ np.stack([vector for _, vector in batch]).T
-            for place, column in np.argwhere(cosines >= NEAR).tolist():
-                subject, (other, _) = subjects[place], batch[column]
-                if self._may_meet(subject.memory, other):
-                    subject.offer(float(cosines[place, column]), other)
-
-    def _may_meet(self, memory: Memory, other: Memory) -> bool:
-        return (
-            other.agent_id == memory.agent_id
-            and (other.number < memory.number or (other.number != memory.number and other.number not in self._left))
-            and other.content_hash != memory.content_hash
-            and can_be_compared(other, now=self._now)
-        )
+            others = [(memory, vector) for memory, vector in batch if can_be_compared(memory, now=self._now)]
+            if not others:
+                continue
+            cosines = vectors @ np.stack([vector for _, vector in others]).T
+            cosines[~meeting.allowed([memory for memory, _ in others])] = -1.0
+            kept = min(NEAREST, len(others))
+            nearest = np.argpartition(-cosines, kept - 1, axis=1)[:, :kept]
+            found = np.take_along_axis(cosines, nearest, axis=1)
+            for place, rank in np.argwhere(found >= NEAR).tolist():
+                subjects[place].offer(float(found[place, rank]), others[nearest[place, rank]][0])
 
     def _ask(self, subject: _Subject) -> bool:
         """Ask about a memory's pairs, nearest first, and write what has ended. Whether all were answered."""
         failed = False
         for neighbour in sorted(subject.near, reverse=True):
-            old, new = in_order(self._present(subject.memory), self._present(neighbour.memory))
+            present = self._present(subject.memory, neighbour.memory)
+            if len(present) < 2:
+                continue
+            old, new = in_order(*present)
             if is_settled(old, new):
                 continue
             try:
@@ -230,10 +267,11 @@ class _Comparing:
         self._context.report(self._tally.compared, None, "memories compared")
         return not failed
 
-    def _present(self, memory: Memory) -> Memory:
-        """The memory as it stands, should an answer of this run have ended something of it since it was read."""
-        found = self._store.get(memory.tenant, [memory.id])
-        return found[0] if found and found[0].content_hash == memory.content_hash else memory
+    def _present(self, *memories: Memory) -> list[Memory]:
+        """The memories as they stand, answers of this run included; without what was changed or went since."""
+        read = {memory.id: memory.content_hash for memory in memories}
+        found = self._store.get(self._partition.tenant, list(read))
+        return [each for each in found if each.content_hash == read[each.id] and can_be_compared(each, now=self._now)]
 
     def _end(self, old: Memory, new: Memory, relation: Relation) -> bool:
         """Whether something of the old one has ended by this answer, or would (``dry_run``)."""
