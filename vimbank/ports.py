@@ -425,9 +425,7 @@ class MemoryStore(Protocol):
         """One more than the highest position in the session, deleted memories included; 0 for a new session."""
         ...
 
-    def session_tail(
-        self, partition: Partition, session_id: str, *, before: int, limit: int
-    ) -> list[Utterance]:
+    def session_tail(self, partition: Partition, session_id: str, *, before: int, limit: int) -> list[Utterance]:
         """What was said last in a session before a position, newest first; every state but deleted."""
         ...
 

@@ -36,6 +36,7 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.sanitize import clean_id, clean_text
 from vimbank.domain.summaries import SUMMARY_KIND, DerivedKind, derived_of, marked, stale_ids
+from vimbank.domain.superseding import forget_readings
 from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
 from vimbank.feed.check import Auditor, Checker, Rewrite
 from vimbank.feed.follow import Follower, IndexStatus
@@ -731,6 +732,7 @@ class MemoryService:
             self._indexes.drop(partition)
         self._searcher.forget()
         self._assessor.forget()
+        forget_readings()
 
     def ready(self) -> Readiness:
         """Ask every part whether it works; one that does not is named, with what it said."""

@@ -19,7 +19,18 @@ FORBIDDEN = tuple("".join(halves) for halves in (
 NEIGHBOUR = "".join(("../sha", "red"))
 CI = ROOT / ".ci" / "run"
 MIGRATION_VERBS = {"upgrade", "downgrade"}  # the tool's names; the module says what the revision does
-SCRIPTS = ["bench", "check", "eval-fact-updates", "eval-replay", "eval-retrieval", "models", "serve", "services", "stack", "test"]
+SCRIPTS = [
+    "bench",
+    "check",
+    "eval-fact-updates",
+    "eval-replay",
+    "eval-retrieval",
+    "models",
+    "serve",
+    "services",
+    "stack",
+    "test",
+]
 
 # What the server answers for, by number; a test that holds a case names it ("case 8").
 CASES = {

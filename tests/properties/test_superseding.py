@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vimbank.domain.conflicts import claims_of, decide
 from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.models import Memory, MemoryDraft, MemoryState, Partition
-from vimbank.domain.superseding import keys_of, said_at
+from vimbank.domain.superseding import keys_of, own_claims, said_at
 from vimbank.ports import Embedded, PreparedDraft
 from vimbank.store.in_memory import InMemoryStore
 
@@ -87,6 +87,39 @@ def test_what_is_written_step_by_step_is_the_whole_decision(said: list[tuple[str
         whole = decision is not None and decision.whole and not memory.pinned
         assert memory.state is (MemoryState.SUPERSEDED if whole else MemoryState.ACTIVE)
         assert memory.valid_to == (decision.from_instant if whole and decision is not None else None)
+
+
+@given(
+    text=st.sampled_from((*TEXTS, "Moved to Oslo.\nHow nice for you!", "x" * 2_000)),
+    speaker=st.sampled_from((None, "Ana", "user", "assistant")),
+    title=st.sampled_from((None, "Pump manual")),
+    metadata=st.sampled_from(({}, {"role": "assistant"}, {"role": "user"}, {"role": ["odd"]})),
+    kind=st.sampled_from(("note", "round", "turn")),
+    days=st.sampled_from((0, 300)),
+    event=st.booleans(),
+)
+def test_what_is_kept_of_a_text_is_what_reading_it_gives(
+    text: str, speaker: str | None, title: str | None, metadata: dict[str, Any], kind: str, days: int, event: bool
+) -> None:
+    at = JAN + timedelta(days=days)
+    memory = Memory(
+        id="m",
+        tenant="t",
+        user_id="ana",
+        bank="dialog",
+        kind=kind,
+        text=text,
+        created_at=at,
+        updated_at=at,
+        content_hash="",
+        revision=1,
+        title=title,
+        speaker=speaker,
+        metadata=metadata,
+        event_at=JAN if event else None,
+    )
+    assert own_claims(memory) == claims_of(memory)
+    assert own_claims(memory) == claims_of(memory)  # the second time from what was kept
 
 
 def test_what_orders_memories_is_what_orders_their_claims() -> None:

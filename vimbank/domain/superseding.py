@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from vimbank.domain.conflicts import Claim, claim_keys, claims_of, is_single_valued
@@ -27,6 +28,7 @@ __all__ = [
     "ACTOR",
     "OUTSIDE",
     "after_endings",
+    "forget_readings",
     "is_outdated",
     "keys_of",
     "lookups",
@@ -39,6 +41,8 @@ __all__ = [
 
 ACTOR: Final = "conflicts"
 """Who changes a memory because another one contradicts it, in its history."""
+
+_KEPT_CHARS: Final = 1_000
 
 OUTSIDE: Final = frozenset({PARENT_KIND, SEGMENT_KIND, RUN_KIND}) | DERIVED_KINDS
 """Kinds of memories that take no part in conflicts."""
@@ -61,8 +65,39 @@ def said_at(memory: Memory) -> datetime:
 
 
 def own_claims(memory: Memory) -> list[Claim]:
-    """``claims_of``, of a memory that takes part."""
-    return claims_of(memory) if takes_part(memory) else []
+    """``claims_of``, of a memory that takes part. What short texts state is kept for a while: a write compares itself
+    with its neighbours, which it shares with the next write."""
+    if not takes_part(memory):
+        return []
+    if len(memory.text) > _KEPT_CHARS:
+        return claims_of(memory)
+    role = str(memory.metadata.get("role", ""))
+    said = memory.event_at or memory.created_at
+    return claims_of(memory, _read(memory.text, memory.title, memory.speaker, role, memory.kind, said))
+
+
+def forget_readings() -> None:
+    """Keep nothing any more of what texts state: somebody was erased."""
+    _read.cache_clear()
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str, title: str | None, speaker: str | None, role: str, kind: str, said: datetime) -> Reading:
+    """``read_memory``, of all that it looks at."""
+    metadata = {"role": role}
+    return read_memory(
+        MemoryDraft(
+            tenant="",
+            user_id="",
+            bank="",
+            text=text,
+            title=title,
+            speaker=speaker,
+            metadata=metadata,
+            kind=kind,
+            event_at=said,
+        )
+    )
 
 
 def lookups(claims: Iterable[Claim]) -> list[tuple[str, str | None]]:

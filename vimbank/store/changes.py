@@ -128,7 +128,7 @@ class Rows(Protocol):
         or superseded.
 
         Up to ``limit`` that were said before it or together with it, and as many that were said after it, the nearest
-        in time. What was superseded before it was said is passed over where there is no room.
+        in time, in no order. What was superseded before it was said is passed over where there is no room.
         """
         ...
 

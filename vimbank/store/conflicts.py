@@ -8,14 +8,23 @@ from typing import Any, Final
 from vimbank.domain.conflicts import Claim, decide
 from vimbank.domain.endings import Ended
 from vimbank.domain.models import AddResult, Event, HistoryEntry, Memory, MemoryState
-from vimbank.domain.superseding import ACTOR, after_endings, is_outdated, lookups, merged, own_claims, taken_back
+from vimbank.domain.superseding import (
+    ACTOR,
+    after_endings,
+    is_outdated,
+    lookups,
+    merged,
+    own_claims,
+    said_at,
+    taken_back,
+)
 from vimbank.errors import Conflict
 from vimbank.ports import Ending, PreparedDraft, PreparedPatch
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, add_draft, differences, update_memory
 
 __all__ = ["NEAREST", "NOTHING", "add_memory", "change_memory", "end", "put_claims", "settle", "valid_to_before"]
 
-NEAREST: Final = 32
+NEAREST: Final = 16
 """Memories on each side in time, of one subject and attribute, that a write is compared with; the job sees all."""
 
 
@@ -56,7 +65,8 @@ def settle(rows: Rows, memory: Memory, *, now: datetime) -> tuple[str, ...]:
     mine = own_claims(memory)
     found = {memory.number: memory}
     for subject, attribute in lookups(mine):
-        found |= {each.number: each for each in rows.rivals(memory, subject, attribute, limit=NEAREST)}
+        rivals = rows.rivals(memory, subject, attribute, limit=NEAREST)
+        found |= {each.number: each for each in rivals if not _was_outdated(each, said_at(memory))}
     if len(found) == 1:
         return ()
     by_id = {each.id: each for each in found.values()}
@@ -71,6 +81,11 @@ def settle(rows: Rows, memory: Memory, *, now: datetime) -> tuple[str, ...]:
         if new is not None and new.superseded_by == memory.id:
             superseded.append(new.id)
     return tuple(sorted(superseded))
+
+
+def _was_outdated(memory: Memory, instant: datetime) -> bool:
+    """Whether all of it had ended before an instant: nothing said then ends it, and it ends nothing said then."""
+    return is_outdated(memory) and memory.ended[-1].from_instant < instant
 
 
 def _ended_by(memory: Memory, old: Memory, claims: Mapping[str, Sequence[Claim]]) -> list[Ended]:

@@ -158,8 +158,8 @@ class SqlRows:
         }
         if attribute is not None:
             values["attribute"] = attribute
-        statements = self._statements.rivals_of_any if attribute is None else self._statements.rivals
-        return [memory_from_row(row) for each in statements for row in each.run(self._cursor, **values).fetchall()]
+        statement = self._statements.rivals_of_any if attribute is None else self._statements.rivals
+        return [memory_from_row(row) for row in statement.run(self._cursor, **values).fetchall()]
 
     def history_of(self, memory: Memory) -> list[Record]:
         rows = self._statements.history_of.run(self._cursor, tenant=memory.tenant, memory_id=memory.id).fetchall()

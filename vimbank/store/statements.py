@@ -7,7 +7,21 @@ one row by its key. These run for every add and every search.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from sqlalchemy import ClauseElement, Dialect, bindparam, case, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ClauseElement,
+    Dialect,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -58,21 +72,33 @@ def _given(name: str) -> Any:
     return bindparam(name, required=True)
 
 
-def _rivals(*names: str) -> Sequence[Select[Any]]:
-    """Those before a memory or together with it, and those after it (``changes.Rows.rivals``)."""
+def _rivals(*names: str) -> Select[Any]:
+    """Those before a memory or together with it, and those after it (``changes.Rows.rivals``).
+
+    The claimants are looked up once, as what is sorted by alone: an engine carries along what it selects.
+    """
     claimed = (claims.c[name] == _given(name) for name in ("tenant", "user_id", "bank", *names))
-    said, instant = func.coalesce(memories.c.valid_from, memories.c.event_at, memories.c.created_at), _given("said_at")
-    others = _memory(
-        memories.c.number.in_(select(claims.c.number).where(*claimed)),
-        memories.c.number != _given("own_number"),
-        memories.c.agent_id.is_not_distinct_from(_given("agent_id")),
-        or_(*(memories.c.state == state for state in ("active", "archived", "superseded"))),
-    ).limit(_given("limit"))
-    ended = case(((memories.c.state == "superseded") & (memories.c.valid_to <= instant), 1), else_=0)
-    return (
-        others.where(said <= instant).order_by(ended, said.desc(), memories.c.number.desc()),
-        others.where(said > instant).order_by(said, memories.c.number),
+    said = func.coalesce(memories.c.valid_from, memories.c.event_at, memories.c.created_at)
+    ended = (memories.c.state == "superseded") & (memories.c.valid_to <= _given("said_at"))
+    others = (
+        select(memories.c.number, said.label("said"), case((ended, 1), else_=0).label("ended"))
+        .where(
+            memories.c.number.in_(select(claims.c.number).where(*claimed)),
+            memories.c.number != _given("own_number"),
+            memories.c.agent_id.is_not_distinct_from(_given("agent_id")),
+            or_(*(memories.c.state == state for state in ("active", "archived", "superseded"))),
+        )
+        .cte("others")
     )
+    column, instant = others.c, _given("said_at")
+    before = select(column.number).where(column.said <= instant)
+    after = select(column.number).where(column.said > instant)
+    nearest = [
+        before.order_by(column.ended, column.said.desc(), column.number.desc()).limit(_given("limit")),
+        after.order_by(column.said, column.number).limit(_given("limit")),
+    ]
+    wanted = union_all(*(select(each.subquery().c.number) for each in nearest))
+    return _memory(memories.c.number.in_(wanted)).order_by(memories.c.number)
 
 
 class Statements:
@@ -122,8 +148,8 @@ class Statements:
         self.delete_embeddings = compiled(delete(embeddings).where(embeddings.c.number == _given("number")))
         self.insert_claim = compiled(insert(claims).values({c: _given(c.name) for c in claims.c}))
         self.delete_claims = compiled(delete(claims).where(claims.c.number == _given("number")))
-        self.rivals = tuple(compiled(each) for each in _rivals("subject", "attribute"))
-        self.rivals_of_any = tuple(compiled(each) for each in _rivals("subject"))
+        self.rivals = compiled(_rivals("subject", "attribute"))
+        self.rivals_of_any = compiled(_rivals("subject"))
         self.insert_record = compiled(insert(history).values({c: _given(c.name) for c in history.c}))
         self.history_of = compiled(
             select(history)
