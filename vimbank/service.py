@@ -379,7 +379,11 @@ class MemoryService:
         return self._move(tenant, id, MemoryState.ARCHIVED, (), expected_revision, actor)
 
     def restore(self, tenant: str, id: str, *, expected_revision: int | None = None, actor: str = "api") -> Memory:
-        """Bring a memory back from the archive, or one that was superseded; it ages anew. Raises as ``archive``."""
+        """Bring a memory back from the archive, or one that was superseded; it ages anew. Raises as ``archive``.
+
+        What was superseded is again valid as long as it said itself, and nothing of it counts as ended: so does an
+        active one of which a part had. The memory that had ended it does not do so again.
+        """
         sources = (MemoryState.ARCHIVED, MemoryState.SUPERSEDED)
         return self._move(tenant, id, MemoryState.ACTIVE, sources, expected_revision, actor)
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,23 @@ def test_a_chat_model_is_asked_over_http_where_one_is_set(vimbank: Vimbank) -> N
         finally:
             endpoint.shutdown()
             serving.join()
+
+
+def test_what_was_imported_is_superseded_too(vimbank: Vimbank, tmp_path: Path) -> None:
+    second, third = ("--data", str(tmp_path / "second")), ("--data", str(tmp_path / "third"))
+    given = ("I live in Oslo.", "--user", "ana", "--created-at", "2026-01-01", "--valid-to", "2100-01-01", "--id", "o")
+    vimbank("add", *given)
+    vimbank("export", "--user", "ana", "--out", str(tmp_path / "ana.jsonl"))
+    assert vimbank("import", str(tmp_path / "ana.jsonl"), *second).code == 0
+    rome = vimbank("add", "I live in Rome.", "--user", "ana", "--json", *second).json
+    assert rome["superseded"] == ["o"]
+    assert vimbank("conflicts", "--json", *second).json["read"] == 0
+    vimbank("export", "--user", "ana", "--out", str(tmp_path / "both.jsonl"), *second)
+    assert "already there 2" in vimbank("import", str(tmp_path / "both.jsonl"), *second).out
+    assert vimbank("import", str(tmp_path / "both.jsonl"), *third).code == 0
+    old = vimbank("get", "o", "--json", *third).json
+    assert (old["state"], old["superseded_by"], old["ended"][0]["new_id"]) == ("superseded", rome["id"], rome["id"])
+    report = vimbank("conflicts", "--json", *third).json
+    assert (report["read"], report["due"], report["superseded"]) == (0, 0, 0)
+    assert "(already there)" in vimbank("add", *given, *third).out
+    assert vimbank("restore", "o", "--json", *third).json["valid_to"] == "2100-01-01T00:00:00Z"

@@ -200,6 +200,13 @@ def test_restore_undoes_it_and_nothing_does_it_again(store: Store) -> None:
     assert one(store, oslo.id).state is SUPERSEDED  # a third memory says so too, and is new
 
 
+def test_an_end_that_was_said_since_stays(store: Store) -> None:
+    oslo = say(store, "I live in Oslo.", now=JAN)
+    say(store, "I live in Rome.", now=FEB)
+    store.update(patch(oslo.id, valid_to=APR), tenant="t", actor="alice", now=MAR)
+    assert restore(store, oslo.id, now=MAR).valid_to == APR
+
+
 def test_restore_makes_whole_what_had_ended_in_part(store: Store) -> None:
     both = say(store, "I live in Oslo. My phone number is 555-0100.", now=JAN)
     say(store, "I live in Rome.", now=FEB)
@@ -482,6 +489,23 @@ class TestClaims:
     def test_what_has_not_begun_is_not_ended(self, store: Store) -> None:
         oslo, rome = (made.id for made in add(store, prepared("I live in Oslo."), prepared("I live in Rome.")))
         assert store.end([self.ending(store, oslo, rome, APR)], now=MAR) == [None]
+
+    def test_what_a_model_calls_stale_supersedes_nothing(self, store: Store) -> None:
+        """It stays named beside what a rule finds, and does not stand for it, though it is later."""
+        oslo = say(store, "I live in Oslo.", now=JAN).id
+        other = say(store, "the fjord is far away by now", now=APR).id
+        whole = Ended("@user", "text", None, other, APR, Reason.CHANGED)
+        ending = Ending("t", oslo, one(store, oslo).content_hash, [whole], {other: one(store, other).content_hash})
+        [told] = store.end([ending], now=APR)
+        assert isinstance(told, Memory)
+        assert (told.state, told.ended, told.superseded_by) == (ACTIVE, (whole,), None)
+        rome = say(store, "I live in Rome.", now=APR, event_at=MAR)
+        assert rome.superseded == (oslo,)
+        old = one(store, oslo)
+        assert (old.superseded_by, old.valid_to, old.ended) == (rome.id, MAR, (lives_in("oslo", rome.id, MAR), whole))
+        bern = say(store, "I live in Bern.", now=APR, event_at=FEB)
+        assert (bern.superseded, one(store, oslo).valid_to) == ((oslo,), FEB)
+        assert (restore(store, oslo, now=APR).valid_to, one(store, oslo).ended) == (None, ())
 
     def test_what_was_taken_back_stays_so_until_the_text_changes(self, store: Store) -> None:
         oslo = say(store, "I live in Oslo.", now=JAN).id

@@ -3,11 +3,11 @@
 ``domain.conflicts`` decides what contradicts what; this says what a store does about it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, Protocol
 
 from vimbank.domain.conflicts import Claim, claim_keys, claims_of, is_single_valued
 from vimbank.domain.endings import Ended, Reason
@@ -23,11 +23,13 @@ from vimbank.domain.models import (
 )
 from vimbank.domain.statements import OTHERS, Reading, read_memory
 from vimbank.domain.summaries import DERIVED_KINDS
+from vimbank.domain.times import parse_time
 
 __all__ = [
     "ACTOR",
     "OUTSIDE",
     "after_endings",
+    "as_said",
     "forget_readings",
     "is_outdated",
     "keys_of",
@@ -148,7 +150,8 @@ def after_endings(memory: Memory, ended: Sequence[Ended], claims: Sequence[Claim
     stale = {_told(each) for each in ended}
     whole = bool(claims) and all(claim.complete and _stated(claim) in stale for claim in claims)
     if whole and (not memory.pinned or memory.state is MemoryState.SUPERSEDED):
-        last = ended[-1]
+        # Of these alone: what a model calls stale supersedes nothing.
+        last = [each for each in ended if _told(each) in {_stated(claim) for claim in claims}][-1]
         valid_to = last.from_instant if memory.valid_to is None else min(memory.valid_to, last.from_instant)
         return replace(
             memory, state=MemoryState.SUPERSEDED, superseded_by=last.new_id, valid_to=valid_to, ended=tuple(ended)
@@ -158,8 +161,37 @@ def after_endings(memory: Memory, ended: Sequence[Ended], claims: Sequence[Claim
 
 def is_outdated(memory: Memory) -> bool:
     """Whether it is superseded because all that it says has ended, and not as a duplicate of another."""
-    ended = memory.ended
-    return memory.state is MemoryState.SUPERSEDED and bool(ended) and memory.superseded_by == ended[-1].new_id
+    return memory.state is MemoryState.SUPERSEDED and memory.superseded_by in {each.new_id for each in memory.ended}
+
+
+class _Entry(Protocol):
+    """A history entry, or one of an export."""
+
+    @property
+    def event(self) -> Event: ...
+    @property
+    def changes(self) -> Mapping[str, Any]: ...
+
+
+def as_said(memory: Memory, history: Sequence[_Entry] = ()) -> Memory:
+    """The memory with the ``valid_to`` that its author gave it, where it was superseded since.
+
+    Args:    history: of the memory, oldest first; without it an end that is that of a supersession was never said.
+    """
+    if memory.state is not MemoryState.SUPERSEDED:
+        return memory
+    valid_to = memory.valid_to
+    for entry in reversed(history):
+        before, _ = entry.changes.get("valid_to", (None, None))
+        if entry.event is not Event.STATE and "valid_to" in entry.changes:
+            return replace(memory, valid_to=valid_to)
+        if "valid_to" in entry.changes:
+            valid_to = None if before is None else parse_time(before, "valid_to")
+        state = entry.changes.get("state", (None, None))
+        if state[1] == MemoryState.SUPERSEDED != state[0]:
+            return replace(memory, valid_to=valid_to)
+    ours = is_outdated(memory) and memory.valid_to in {each.from_instant for each in memory.ended}
+    return replace(memory, valid_to=None) if ours else memory
 
 
 def taken_back(history: Iterable[HistoryEntry]) -> frozenset[str]:

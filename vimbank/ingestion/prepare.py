@@ -22,7 +22,7 @@ from vimbank.domain.models import (
 from vimbank.domain.patching import patched
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
 from vimbank.domain.segmentation import segment
-from vimbank.domain.superseding import keys_of
+from vimbank.domain.superseding import as_said, keys_of
 from vimbank.errors import FieldError, InvalidInput, ModelError, VimbankError
 from vimbank.ports import Embedded, Encoder, PreparedDraft, PreparedPatch, TokenEncoder
 
@@ -111,7 +111,7 @@ class Preparer:
     def patch(self, memory: Memory, patch: MemoryPatch, expected_revision: int | None) -> PreparedPatch:
         """What an update of ``memory`` writes. Raises InvalidInput; ModelError where its text cannot be encoded."""
         patch = self._checked_patch(patch)
-        draft = _as_draft(patched(memory, patch))
+        draft = _as_draft(patched(as_said(memory), patch))
         _check_interval(draft)
         prepared = PreparedPatch(memory.id, patch, content_hash(draft), expected_revision=expected_revision)
         if embedding_text(draft) == embedding_text(memory):

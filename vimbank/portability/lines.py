@@ -23,6 +23,7 @@ from vimbank.domain.fingerprint import content_hash
 from vimbank.domain.json_values import flag_value, text_value
 from vimbank.domain.models import Event, Memory, MemoryState, Source, Vector
 from vimbank.domain.sanitize import clean_id, clean_metadata, clean_text
+from vimbank.domain.superseding import as_said
 from vimbank.domain.times import format_time, parse_time
 from vimbank.errors import FieldError, InvalidInput
 from vimbank.ingestion.prepare import Limits
@@ -150,6 +151,9 @@ def archived_of(line: object, *, tenant: str, limits: Limits, dimension: int | N
         raise InvalidInput.of("memory.state", "does not fit: deleted memories are graves, and these are deleted")
     key = line.get("key")
     tokens = line.get("tokens")
+    past = [_past_of(each, f"past.{n}", limits, dimension) for n, each in enumerate(_list(line.get("past"), "past"))]
+    if memory is not None:
+        memory = replace(memory, content_hash=content_hash(as_said(memory, past)))
     return Archived(
         id=memory_id,
         tenant=tenant,
@@ -158,7 +162,7 @@ def archived_of(line: object, *, tenant: str, limits: Limits, dimension: int | N
         key=None if key is None else clean_id(key, "key"),
         vector=_vector(line.get("vector"), "vector", dimension),
         tokens=None if tokens is None or dimension is None else _bytes(tokens, "tokens"),
-        past=[_past_of(each, f"past.{n}", limits, dimension) for n, each in enumerate(_list(line.get("past"), "past"))],
+        past=past,
         graves=graves,
     )
 
@@ -181,8 +185,7 @@ def _memory(value: object, field: str, memory_id: str, tenant: str, user_id: str
     if errors:
         raise InvalidInput(errors)
     memory = Memory(id=memory_id, tenant=tenant, user_id=user_id, revision=0, content_hash="", **values)
-    memory = _cleaned(memory, field, limits)
-    return memory if memory.state is MemoryState.DELETED else replace(memory, content_hash=content_hash(memory))
+    return _cleaned(memory, field, limits)
 
 
 def _cleaned(memory: Memory, field: str, limits: Limits) -> Memory:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from vimbank.domain.conflicts import Claim, decide
 from vimbank.domain.endings import Ended
@@ -11,6 +11,7 @@ from vimbank.domain.models import AddResult, Event, HistoryEntry, Memory, Memory
 from vimbank.domain.superseding import (
     ACTOR,
     after_endings,
+    as_said,
     is_outdated,
     lookups,
     merged,
@@ -22,7 +23,7 @@ from vimbank.errors import Conflict
 from vimbank.ports import Ending, PreparedDraft, PreparedPatch
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, add_draft, differences, update_memory
 
-__all__ = ["NEAREST", "NOTHING", "add_memory", "change_memory", "end", "put_claims", "settle", "valid_to_before"]
+__all__ = ["NEAREST", "NOTHING", "add_memory", "change_memory", "end", "put_claims", "settle"]
 
 NEAREST: Final = 16
 """Memories on each side in time, of one subject and attribute, that a write is compared with; the job sees all."""
@@ -143,7 +144,7 @@ def _carry_out(
     known = merged(old.ended, due)
     was = old
     if old.state is MemoryState.SUPERSEDED:
-        was = replace(old, valid_to=valid_to_before(rows, old))
+        was = as_said(old, [record.entry for record in rows.history_of(old)])
     new = after_endings(was, known, claims)
     fields = ("state", "superseded_by", "valid_to", "ended")
     if new is was or all(getattr(old, name) == getattr(new, name) for name in fields):
@@ -159,18 +160,3 @@ def _carry_out(
 
 def _standing(rows: Rows, memory: Memory) -> Memory:
     return rows.by_id(memory.tenant, memory.id) or memory
-
-
-def valid_to_before(rows: Rows, memory: Memory) -> datetime | None:
-    """Until when a superseded memory was valid by its own account."""
-    for record in reversed(rows.history_of(memory)):
-        if record.entry.event is Event.UPDATE and "valid_to" in record.entry.changes:
-            break  # said since then
-        undo: Mapping[str, Any] | None = record.undo
-        if undo is not None and undo["state"] is not MemoryState.SUPERSEDED:
-            before: datetime | None = undo["valid_to"]
-            return before
-    else:
-        if is_outdated(memory) and memory.valid_to == memory.ended[-1].from_instant:
-            return None  # it came without its history
-    return memory.valid_to

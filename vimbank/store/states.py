@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Final
 
 from vimbank.domain.models import Event, HistoryEntry, Memory, MemoryState, Partition, StateChange, StateResult, Unset
-from vimbank.domain.superseding import is_outdated
+from vimbank.domain.superseding import as_said, is_outdated
 from vimbank.errors import Conflict, InvalidInput, NotFound
 from vimbank.store.changes import STATE_FIELDS, Record, Rows, bury, differences, with_parts
-from vimbank.store.conflicts import valid_to_before
 
 __all__ = ["REFUSALS", "change_states"]
 
@@ -138,7 +137,8 @@ def _move(rows: Rows, old: Memory, change: StateChange, actor: str, now: datetim
         if is_outdated(old) or _takes_back(old, change):
             ended = ()
         if old.state is MemoryState.SUPERSEDED and isinstance(change.valid_to, Unset):
-            valid_to = valid_to_before(rows, old)  # or no search would find it
+            # Or no search would find it.
+            valid_to = as_said(old, [record.entry for record in rows.history_of(old)]).valid_to
     new = replace(
         old,
         state=change.to,
