@@ -463,6 +463,8 @@ def test_many_are_compared_in_passes(
     """Each pair once, whatever is held at a time."""
     monkeypatch.setattr("vimbank.jobs.comparing._CHUNK", 2)
     monkeypatch.setattr("vimbank.jobs.comparing._READ", 2)
+    for place in range(2):  # a batch in which nothing may be shown
+        say(service, f"{BUS} I believe, {place}", speaker="assistant")
     texts = [f"{BUS} at {place}" for place in range(6)]
     for text in texts:
         say(service, text)

@@ -127,6 +127,11 @@ class _Subject:
     vector: Vector
     near: list[_Neighbour] = field(default_factory=list)
 
+    @property
+    def floor(self) -> float:
+        """What is further away is none of the nearest."""
+        return self.near[0].cosine if len(self.near) == NEAREST else NEAR
+
     def offer(self, cosine: float, other: Memory) -> None:
         neighbour = _Neighbour(cosine, -other.number, other)
         if len(self.near) < NEAREST:
@@ -150,7 +155,7 @@ class _Meeting:
         With those of its agent that were written before it, or are compared already, and say something else.
         """
         numbers, agents, contents = self._columns(others)
-        compared = np.array([each.number not in self._left for each in others])
+        compared = np.array([each.number not in self._left for each in others], dtype=np.bool_)
         before = numbers[None, :] < self._numbers[:, None]
         earlier: BoolArray = before | (compared[None, :] & (numbers[None, :] != self._numbers[:, None]))
         earlier &= agents[None, :] == self._agents[:, None]
@@ -232,15 +237,16 @@ class _Comparing:
         meeting = _Meeting([each.memory for each in subjects], self._left)
         for batch in self._live():
             others = [(memory, vector) for memory, vector in batch if can_be_compared(memory, now=self._now)]
-            if not others:
+            allowed = meeting.allowed([memory for memory, _ in others])
+            if not allowed.any():
                 continue
-            cosines = vectors @ np.stack([vector for _, vector in others]).T
-            cosines[~meeting.allowed([memory for memory, _ in others])] = -1.0
-            kept = min(NEAREST, len(others))
-            nearest = np.argpartition(-cosines, kept - 1, axis=1)[:, :kept]
-            found = np.take_along_axis(cosines, nearest, axis=1)
-            for place, rank in np.argwhere(found >= NEAR).tolist():
-                subjects[place].offer(float(found[place, rank]), others[nearest[place, rank]][0])
+            cosines = np.where(allowed, vectors @ np.stack([vector for _, vector in others]).T, -1.0)
+            floors = np.array([each.floor for each in subjects])
+            better = np.flatnonzero((cosines >= floors[:, None]).any(axis=1))
+            for place in better.tolist():
+                for column in np.argsort(-cosines[place], kind="stable")[:NEAREST].tolist():
+                    if cosines[place, column] >= NEAR:
+                        subjects[place].offer(float(cosines[place, column]), others[column][0])
 
     def _ask(self, subject: _Subject) -> bool:
         """Ask about a memory's pairs, nearest first, and write what has ended. Whether all were answered."""
