@@ -2,20 +2,25 @@
 
 import json
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.llm.conftest import OpenChat
-from vimbank.domain.models import ListQuery, Sample
+from vimbank.domain.comparing import Relation
+from vimbank.domain.models import ListQuery, MemoryDraft, MemoryState, Sample
 from vimbank.errors import BackendUnavailable, ModelError
 from vimbank.ingestion.dialog import Turn
 from vimbank.jobs.assess import assess
 from vimbank.jobs.assess import validate as validate_assess
+from vimbank.jobs.conflicts import conflicts
+from vimbank.jobs.conflicts import validate as validate_conflicts
 from vimbank.jobs.context import JobContext, Surroundings
 from vimbank.jobs.derive import validate
 from vimbank.jobs.pulse import JobCancelled
 from vimbank.jobs.summarise import summarise
 from vimbank.llm.assess import ChatJudge
+from vimbank.llm.compare import ChatComparer
 from vimbank.llm.summarise import ChatWriter
 from vimbank.ports import ChatMessage
 from vimbank.service import MemoryService
@@ -144,6 +149,37 @@ def test_a_judgement_by_it_is_one_of_the_known_or_none(open_chat: OpenChat, serv
     assert report["prompt_tokens"] > 0
     assert after.sample in (Sample.POSITIVE, Sample.NEGATIVE)
     assert (after.sample_reasons[0], len(after.sample_reasons)) == ("llm", 2)
+
+
+def test_a_comparison_by_it_names_a_relation_or_nothing_changes(open_chat: OpenChat, service: MemoryService) -> None:
+    """Case 89: whatever the model says, no memory vanishes, and only an older one is named stale."""
+    texts = ("the bus takes Ana to the office on weekdays", "the bike takes Ana to the office on weekdays")
+    drafts = [
+        MemoryDraft(
+            tenant="default", user_id="ana", bank="dialog", text=text, event_at=datetime(2026, 1, day, tzinfo=UTC)
+        )
+        for day, text in enumerate(texts, 1)
+    ]
+    old, new = (service.add(each).id for each in drafts)
+    before = service.get("default", new)
+    chat = open_chat(max_tokens=200)
+    around = Surroundings(
+        service,
+        None,  # type: ignore[arg-type]
+        lambda: before.created_at,
+        None,  # type: ignore[arg-type]
+        (),
+        7.0,
+        comparer=lambda check: ChatComparer(chat, run_tokens=10**6, check=check),
+    )
+    report = conflicts(JobContext(around, Pulse()), validate_conflicts({}))["by_model"]  # type: ignore[arg-type]
+    assert (report["asked"], report["model"]) == (1, "smollm2")
+    assert report["failed"] + sum(report["relations"].values()) == 1
+    assert set(report["relations"]) == set(Relation)
+    after = service.get("default", old)
+    assert after.state is MemoryState.ACTIVE
+    assert [each.new_id for each in after.ended] == [new] * report["ended"]
+    assert service.get("default", new) == before
 
 
 def _answers_soon(open_chat: OpenChat) -> None:
