@@ -174,6 +174,15 @@ def test_no_longer_ends_without_a_new_value(store: Store) -> None:
     assert one(store, no_tea.id).ended[0].reason is Reason.RESUMED
 
 
+def test_what_ends_a_value_of_whatever_attribute(store: Store) -> None:
+    """In either order of arrival: it shares a subject with what it ends, and no attribute."""
+    golf = say(store, "I drive a Golf.", now=JAN)
+    switched = say(store, "I switched from the Golf to a bike.", now=FEB)
+    assert switched.superseded == (golf.id,)
+    late = say(store, "I drive a Golf.", now=APR, event_at=JAN + timedelta(days=9))
+    assert (late.superseded, one(store, late.id).superseded_by) == ((), switched.id)
+
+
 @pytest.mark.parametrize("other", [{"agent_id": "b"}, {"agent_id": None}, {"user_id": "bob"}, {"bank": "knowledge"}])
 def test_no_decision_crosses_an_agent_a_user_or_a_bank(store: Store, other: dict[str, Any]) -> None:
     oslo = say(store, "I live in Oslo.", now=JAN, agent_id="a")

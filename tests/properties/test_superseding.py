@@ -26,6 +26,8 @@ TEXTS = (
     "I live in Oslo. My phone number is 555-0100.",
     "My phone number is 555-0199.",
     "I live in Bern. What a splendid summer by the river it was!",
+    "I drive a Golf.",
+    "I switched from the Golf to a bike.",
     "I like tea.",
     "I no longer like tea.",
     "I like coffee.",
