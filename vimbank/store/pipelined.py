@@ -31,9 +31,10 @@ class PipelinedCursor:
         self._waiting.append((sql, parameters))
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
-        """Send this statement once a row."""
-        for parameters in rows:
-            self.execute(sql, parameters)
+        """Send this statement once a row now, after those that wait: the driver's own way of it is quicker."""
+        self._send()
+        self._answered = None
+        self._cursor().executemany(sql, rows)
 
     def fetchone(self) -> Any:
         """The next row of the last statement; None after the last row."""
