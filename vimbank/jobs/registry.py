@@ -144,7 +144,7 @@ _ALL: Final = (
     ),
     JobSpec(
         name="conflicts",
-        queue="lifecycle",
+        queue="summaries",
         run=conflicts,
         description="Supersede what newer memories contradict, where no write has.",
         validate=validate_conflicts,
