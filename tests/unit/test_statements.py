@@ -7,7 +7,7 @@ import pytest
 
 from vimbank.domain.models import MemoryDraft
 from vimbank.domain.statement_values import fold_value, same_value
-from vimbank.domain.statements import USER, read_memory, read_text, sentences
+from vimbank.domain.statements import USER, Reading, read_memory, read_text, sentences
 from vimbank.domain.temporal import Span
 
 SAID = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -355,3 +355,11 @@ def test_a_long_conversation_is_read_in_less_than_a_millisecond() -> None:
         read_text(text, said=SAID)
         times.append(time.perf_counter() - started)
     assert min(times) < 0.002
+
+
+def test_a_titled_text_that_leaves_out_its_subject_says_nothing_of_the_user() -> None:
+    """«Based in Lyon» of an encyclopaedia is no statement of whoever stored it; in a dialog it is the speaker's."""
+    text = "Based in Lyon."
+    assert [each.subject for each in read_text(text).statements] == [USER]
+    assert read_text(text, title="Vallon SA") == Reading((), 1)
+    assert [each.subject for each in read_text("I live in Lyon.", title="About me").statements] == [USER]

@@ -52,6 +52,7 @@ _CHANGE: Final = re.compile(
     r"降(?=[到为低])|新(?=[的手号老住工密电邮地])|不再|跳槽|转行|入职|加入|离开|了$|了[，。！!]",
     re.IGNORECASE,
 )
+_FIRST_PERSON: Final = re.compile(r"\b(?:I|me|my|mine|we|us|our|ours)\b|我|咱|俺|本人", re.IGNORECASE)
 _SINCE: Final = re.compile(r"\bsince\b|从|自|起|born", re.IGNORECASE)
 
 
@@ -129,6 +130,9 @@ def read_text(text: str, *, me: str = USER, said: datetime | None = None, title:
         raws, skipped, last = read(sentence, me=me, last=last)
         unread += 0 if _FILLER.match(sentence) else skipped
         for raw in raws:
+            if title and raw.subject == me and not _FIRST_PERSON.search(sentence):
+                unread += 1  # «Based in Lyon, the company …»: a titled text leaves out what it is about, not its user
+                continue
             statement = _statement(raw, sentence, number, said=said, title=title)
             key = (statement.subject, statement.attribute)
             if key not in keys and len(keys) == MAX_KEYS:
