@@ -146,7 +146,7 @@ def test_case_32_the_recalled_one_comes_first_and_the_time_term_shows(leg: str) 
     assert second.explanation is not None
     assert first.explanation.relevance == second.explanation.relevance
     assert first.explanation.factors["time"] == 1.0
-    assert second.explanation.factors["time"] == pytest.approx(0.8, abs=1e-6)
+    assert second.explanation.factors["time"] == pytest.approx(0.999, abs=1e-6)
 
 
 def test_case_33_one_source_does_not_starve_another() -> None:

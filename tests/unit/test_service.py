@@ -276,7 +276,7 @@ def test_case_32_a_memory_recalled_today_stands_before_its_twin(service: MemoryS
     assert [each.memory.id for each in found] == [second.id, first.id]
     factors = [each.explanation.factors["time"] for each in found if each.explanation]
     assert factors[0] == pytest.approx(1.0)
-    assert factors[1] == pytest.approx(0.8 + 0.2 * 2 ** (-30 / 7), abs=1e-6)
+    assert factors[1] == pytest.approx(0.999 + 0.001 * 2 ** (-30 / 7), abs=1e-9)
 
 
 def test_case_141_returned_counts_once_unreinforced_not_at_all_feedback_more(service: MemoryService) -> None:

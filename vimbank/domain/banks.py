@@ -54,7 +54,7 @@ class BankPolicy:
 DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
     "knowledge": BankPolicy(hop_weight=0.5),
     "dialog": BankPolicy(
-        half_life_days=7.0, time_weight=0.2, window=1, neighbour_weight=0.7, temporal_weight=0.2, derived_weight=0.5
+        half_life_days=7.0, time_weight=0.001, window=1, neighbour_weight=0.7, temporal_weight=0.2, derived_weight=0.5
     ),
     "task": BankPolicy(half_life_days=2.0, time_weight=0.3, failure_weight=0.1, group_by_parent=True, window=1),
 }
