@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.services, pytest.mark.crash]
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = ROOT / "scripts" / "stack"
 PATIENCE_S: Final = 30.0
+STOPPED_S: Final = 100.0
+"""What the stack itself gives its processes to end, all together; then it kills them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def running(*arguments: str, prefix: str = "vimbank") -> Iterator[Stack]:
         yield Stack(process, announced(process), folder)
     finally:
         process.terminate()
-        left = process.communicate(timeout=PATIENCE_S)[0]
+        left = process.communicate(timeout=STOPPED_S)[0]
         shutil.rmtree(folder)
     assert process.returncode == 0
     assert [line for line in left.splitlines() if not line.endswith(" ended")] == []
