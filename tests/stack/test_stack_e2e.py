@@ -49,7 +49,7 @@ class Stack:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False, timeout=STOPPED_S)
 
 
 def call(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
