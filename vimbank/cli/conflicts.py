@@ -6,9 +6,8 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.jobs import opened_jobs, run_here
+from vimbank.cli.jobs import result_of
 from vimbank.cli.render import first_line, table
-from vimbank.domain.jobs import JobState
 from vimbank.service import MemoryService
 from vimbank.wiring import open_service
 
@@ -34,13 +33,10 @@ def conflicts(call: Call, only_tenant: str | None, **options: Any) -> None:
     params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
     settings = call.settings()
     with open_service(settings) as service:
-        with opened_jobs(settings, service) as opened:
-            job = run_here(opened, opened.start("conflicts", params))
-        if job.state is not JobState.SUCCEEDED or job.result is None:
-            raise click.ClickException(f"conflicts {job.state.value}{f': {job.error}' if job.error else ''}")
-        text = "" if call.json else _rendered(service, job.result)
-    call.answer(dict(job.result), text)
-    if job.result["stopped"] and not job.result["dry_run"]:
+        result = result_of(settings, service, "conflicts", params)
+        text = "" if call.json else _rendered(service, result)
+    call.answer(dict(result), text)
+    if result["stopped"] and not result["dry_run"]:
         raise click.exceptions.Exit(1)
 
 

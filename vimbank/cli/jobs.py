@@ -21,7 +21,7 @@ from vimbank.settings import Settings
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
 
-__all__ = ["jobs", "opened_jobs", "run_here"]
+__all__ = ["jobs", "opened_jobs", "result_of", "run_here"]
 
 _LOOK_S: Final = 0.25
 """Between two looks whether the job that runs here has come back, seconds."""
@@ -162,6 +162,15 @@ def run_here(opened: Jobs, job: Job) -> Job:
         running.result()
     # A server on the same folder may have been quicker.
     return _watch(opened, job)
+
+
+def result_of(settings: Settings, service: MemoryService, name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Start a job and run it here; its result. Raises ClickException where it does not succeed."""
+    with opened_jobs(settings, service) as opened:
+        job = run_here(opened, opened.start(name, params))
+    if job.state is not JobState.SUCCEEDED or job.result is None:
+        raise click.ClickException(f"{name} {job.state.value}{f': {job.error}' if job.error else ''}")
+    return job.result
 
 
 def _watch(opened: Jobs, job: Job, *, until: Callable[[], bool] = lambda: False) -> Job:

@@ -4,14 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from vimbank.domain.json_values import flag_value
 from vimbank.domain.models import SEGMENT_KIND, ListQuery, Memory, Partition, Sample
-from vimbank.domain.sanitize import clean_id
 from vimbank.errors import BackendRejected, ModelError
 from vimbank.ingestion.assess import dialog_kind, is_assessed
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.derive import Stopped
-from vimbank.jobs.params import only
+from vimbank.jobs.derive import Stopped, validate
 from vimbank.llm.assess import BY_MODEL, ChatJudge
 from vimbank.llm.writer import Spent, TokensSpent
 from vimbank.ports import Judged
@@ -31,13 +28,6 @@ _BATCH_OF_MODEL: Final = 20
 _MOST_IN_A_ROW: Final = 5
 """Failures one after the other that end a run: the model will not do better a hundred times."""
 _MOST_TOLD: Final = 20
-
-
-def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """See ``PARAMS``."""
-    only(params, *PARAMS)
-    given = {name: clean_id(params[name], f"params.{name}") for name in ("tenant", "user", "bank") if name in params}
-    return {**given, "dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
 
 
 @dataclass(slots=True)

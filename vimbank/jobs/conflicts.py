@@ -13,14 +13,12 @@ from vimbank.domain.endings import Ended, ended_record
 from vimbank.domain.json_values import flag_value
 from vimbank.domain.lifecycle import ShareGuard
 from vimbank.domain.models import Memory, MemoryState, Partition
-from vimbank.domain.sanitize import clean_id
 from vimbank.domain.statements import read_memory
 from vimbank.domain.superseding import is_outdated, merged, own_claims
 from vimbank.domain.times import format_time
-from vimbank.errors import InvalidInput
 from vimbank.jobs.comparing import compare
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.params import only
+from vimbank.jobs.params import only, tenant_and_share
 from vimbank.ports import Ending
 
 __all__ = ["PARAMS", "conflicts", "validate"]
@@ -48,14 +46,7 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     checked: dict[str, Any] = {
         name: flag_value(params.get(name, False), f"params.{name}") for name in ("dry_run", "reread", "rules_only")
     }
-    if params.get("tenant") is not None:
-        checked["tenant"] = clean_id(params["tenant"], "params.tenant")
-    if params.get("max_share") is not None:
-        share = params["max_share"]
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput.of("params.max_share", "must be between 0 and 1")
-        checked["max_share"] = float(share)
-    return checked
+    return checked | tenant_and_share(params)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,9 @@ import numpy as np
 from vimbank.domain.json_values import flag_value
 from vimbank.domain.lifecycle import TARGETS, Reason, share_guard
 from vimbank.domain.models import IntArray, Partition, StateChange
-from vimbank.domain.sanitize import clean_id
 from vimbank.domain.times import to_seconds
-from vimbank.errors import InvalidInput
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.params import only
+from vimbank.jobs.params import only, tenant_and_share
 from vimbank.lifecycle.planning import Plan
 
 __all__ = ["PARAMS", "take", "validate"]
@@ -39,14 +37,7 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     checked: dict[str, Any] = {}
     if "dry_run" in params:
         checked["dry_run"] = flag_value(params["dry_run"], "params.dry_run")
-    if params.get("tenant") is not None:
-        checked["tenant"] = clean_id(params["tenant"], "params.tenant")
-    if params.get("max_share") is not None:
-        share = params["max_share"]
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput.of("params.max_share", "must be between 0 and 1")
-        checked["max_share"] = float(share)
-    return checked
+    return checked | tenant_and_share(params)
 
 
 @dataclass(slots=True)

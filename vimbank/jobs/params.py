@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vimbank.domain.sanitize import clean_id
 from vimbank.errors import FieldError, InvalidInput
 
-__all__ = ["none", "only", "positive"]
+__all__ = ["none", "only", "positive", "tenant_and_share"]
 
 
 def only(params: Mapping[str, Any], *allowed: str) -> None:
@@ -27,3 +28,16 @@ def positive(value: object, field: str, *, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise InvalidInput.of(field, f"must be a number above 0, at most {most:g}")
     return float(value)
+
+
+def tenant_and_share(params: Mapping[str, Any]) -> dict[str, Any]:
+    """``tenant``, an id, and ``max_share``, in [0, 1]: those that are given and not None. Raises InvalidInput."""
+    checked: dict[str, Any] = {}
+    if params.get("tenant") is not None:
+        checked["tenant"] = clean_id(params["tenant"], "params.tenant")
+    share = params.get("max_share")
+    if share is not None:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise InvalidInput.of("params.max_share", "must be between 0 and 1")
+        checked["max_share"] = float(share)
+    return checked
