@@ -77,7 +77,14 @@ def test_case_92_near_duplicates_fold_and_can_be_brought_back(service: MemorySer
     report = run(service, clock)
     assert (report["folded"], report["flagged"], report["stopped"]) == (1, 1, None)
     [pair] = report["pairs"]
-    assert pair == {"user_id": "ana", "bank": "dialog", "kept": second, "folded": first, "cosine": 0.98}
+    assert pair == {
+        "tenant": "default",
+        "user_id": "ana",
+        "bank": "dialog",
+        "kept": second,
+        "folded": first,
+        "cosine": 0.98,
+    }
     assert set(report["flagged_pairs"][0]["ids"]) == {second, third}
     assert states(service, first, second, third, other) == [SUPERSEDED, ACTIVE, ACTIVE, ACTIVE]
     source = one(service, first)

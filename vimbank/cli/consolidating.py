@@ -6,9 +6,8 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.jobs import opened_jobs, run_here
+from vimbank.cli.jobs import result_of
 from vimbank.cli.render import first_line, table
-from vimbank.domain.jobs import JobState
 from vimbank.service import MemoryService
 from vimbank.wiring import open_service
 
@@ -32,34 +31,24 @@ def consolidate(call: Call, only_tenant: str | None, **options: Any) -> None:
     params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
     settings = call.settings()
     with open_service(settings) as service:
-        with opened_jobs(settings, service) as opened:
-            job = run_here(opened, opened.start("consolidate", params))
-        if job.state is not JobState.SUCCEEDED or job.result is None:
-            raise click.ClickException(f"consolidate {job.state.value}{f': {job.error}' if job.error else ''}")
-        text = "" if call.json else _rendered(service, job.result)
-    call.answer(dict(job.result), text)
-    if job.result["stopped"] and not job.result["dry_run"]:
+        result = result_of(settings, service, "consolidate", params)
+        text = "" if call.json else _rendered(service, result)
+    call.answer(dict(result), text)
+    if result["stopped"] and not result["dry_run"]:
         raise click.exceptions.Exit(1)
 
 
 def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
     pairs = [("fold", each["folded"], each["kept"], each) for each in result["pairs"]]
     pairs += [("flag", *reversed(each["ids"]), each) for each in result["flagged_pairs"]]
-    texts = _texts(service, [name for _, one, other, _ in pairs for name in (one, other)])
-    rows = [
-        (what, f"{each['cosine']:.3f}", each["user_id"], each["bank"], one, texts.get(one, ""), texts.get(other, ""))
-        for what, one, other, each in pairs
-    ]
+    rows = []
+    for what, one, other, each in pairs:
+        texts = {found.id: found.text for found in service.store.get(each["tenant"], [one, other])}
+        mine, its = (first_line(texts.get(name, ""), _SHOWN_CHARS) for name in (one, other))
+        rows.append((what, f"{each['cosine']:.3f}", each["user_id"], each["bank"], one, mine, its))
     heading = ("", "cosine", "user", "bank", "id", "text", "behind, or near")
     folded = "would be folded" if result["dry_run"] else "folded"
     count = result["due"] if result["dry_run"] else result["folded"]
     lines = [table(rows, heading=heading)] if rows else []
     lines.append(f"{count} of {result['memories']} {folded}, {result['flagged']} flagged, {result['spared']} spared")
     return "\n".join([*lines, *([f"stopped: {result['stopped']}"] if result["stopped"] else [])])
-
-
-def _texts(service: MemoryService, ids: list[str]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for tenant in sorted({each.tenant for each in service.store.partitions()}):
-        found |= {each.id: first_line(each.text, _SHOWN_CHARS) for each in service.store.get(tenant, ids)}
-    return found

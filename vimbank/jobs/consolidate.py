@@ -26,12 +26,11 @@ from vimbank.domain.models import (
     StateChange,
     Vector,
 )
-from vimbank.domain.sanitize import clean_id
 from vimbank.domain.summaries import DERIVED_KINDS
 from vimbank.errors import InvalidInput
 from vimbank.ingestion.dialog import ROUND_KIND, TURN_KIND
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.params import only, positive
+from vimbank.jobs.params import only, positive, tenant_and_share
 
 __all__ = ["ACTOR", "PARAMS", "consolidate", "validate"]
 
@@ -62,17 +61,11 @@ def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """See ``PARAMS``."""
     only(params, *PARAMS)
     checked: dict[str, Any] = {"dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
-    if params.get("tenant") is not None:
-        checked["tenant"] = clean_id(params["tenant"], "params.tenant")
+    checked |= tenant_and_share(params)
     if params.get("threshold") is not None:
         checked["threshold"] = positive(params["threshold"], "params.threshold", most=1)
         if checked["threshold"] <= FLAGGED_FROM:
             raise InvalidInput.of("params.threshold", f"must be above {FLAGGED_FROM:g}")
-    if params.get("max_share") is not None:
-        share = params["max_share"]
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput.of("params.max_share", "must be between 0 and 1")
-        checked["max_share"] = float(share)
     return checked
 
 
@@ -164,6 +157,7 @@ def _fold(context: JobContext, partition: Partition, seen: int, planned: Sequenc
 
 def _pair(partition: Partition, planned: _Planned) -> Mapping[str, Any]:
     return {
+        "tenant": partition.tenant,
         "user_id": partition.user_id,
         "bank": partition.bank,
         "kept": planned.keep_id,
@@ -292,6 +286,7 @@ class _Look:
 
     def _flag(self, flag: Flag) -> Mapping[str, Any]:
         return {
+            "tenant": self._partition.tenant,
             "user_id": self._partition.user_id,
             "bank": self._partition.bank,
             "ids": [flag.near_id, flag.id],
