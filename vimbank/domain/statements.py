@@ -13,7 +13,7 @@ from typing import Final
 
 from vimbank.domain.models import Memory, MemoryDraft
 from vimbank.domain.statement_values import OTHERS, Raw
-from vimbank.domain.statements_en import read_english
+from vimbank.domain.statements_en.reader import read_english
 from vimbank.domain.statements_zh import read_chinese
 from vimbank.domain.temporal import Span, time_expressions
 

@@ -1,0 +1,1 @@
+"""Statements in English: sentences into clauses, clauses by their subject, predicates by what they tell of. Pure."""
