@@ -6,7 +6,7 @@ additions and swap-with-last removals, so one row number means the same memory i
 ``PartitionIndex`` is that bundle, and what the read path works on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -511,6 +511,14 @@ class AccessLog(Protocol):
         One transaction, with the cursor: an entry counts once, whoever folds and whenever they die. A memory takes
         one revision at most. Entries whose memory is gone say nothing. Args: curve_of: the curve of a bank.
         Returns how many entries were folded; 0 when none is left.
+        """
+        ...
+
+    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+        """Remove what was folded in and noted before that instant, the oldest ``batch`` at a time; how many each time.
+
+        Each batch is a transaction of its own. What is not folded in stays, however old, and no number is given to
+        another entry, so that folding goes on where it was: the cursor alone says what has been counted.
         """
         ...
 

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -681,6 +681,13 @@ class MemoryService:
         return self._store.compact(
             up_to=newest if up_to is None else min(up_to, newest), deleted_before=deleted_before, limit=limit
         )
+
+    def trim_recalls(self, *, before: "datetime") -> Iterator[int]:
+        """Remove lines of the access log that were folded in and noted before, batch by batch; how many each time.
+
+        Nothing reads a line again once it is folded in: the memories keep what it said.
+        """
+        return self._log.trim(before=before)
 
     def follow_remote(self, *, duration_s: float = 0.0, stop: threading.Event | None = None) -> Mapping[str, int]:
         """Bring the indexes outside the process up to the store, and go on for so long; the cursor of each, by name.

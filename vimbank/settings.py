@@ -48,6 +48,9 @@ class StoreSettings(_Room):
     busy_timeout_s: float = Field(30.0, gt=0, description="How long a writer waits for another process, seconds.")
     recalls_flush_s: float = Field(1.0, gt=0, description="Recalls reach the access log within this time, seconds.")
     recalls_fold_s: float = Field(60.0, gt=0, description="Recalls are folded into memories within this time, seconds.")
+    recalls_keep_days: float = Field(
+        30.0, ge=0, description="How long lines of the access log are kept that were folded in, days."
+    )
 
 
 class EncoderSettings(_Room):

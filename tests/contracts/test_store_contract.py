@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -708,6 +708,39 @@ class TestAccessLog:
         store.append([RecallEntry("t", name, FEB) for name in reversed(names) for _ in range(4)])
         assert self.fold(store) == 12
         assert [memory.revision for memory in store.get("t", names)] == [4, 5, 6]
+
+    def trim(self, store: Store, before: datetime, *, batch: int = 5_000) -> list[int]:
+        return list(store.trim(before=before, batch=batch))
+
+    def test_entries_go_in_batches_once_they_are_folded_in_and_old(self, store: Store) -> None:
+        name = add_one(store, "tea")
+        store.append([RecallEntry("t", name, JAN + timedelta(minutes=minute)) for minute in range(5)])
+        assert self.trim(store, APR) == [], "nothing is folded in"
+        assert self.fold(store, limit=4) == 4
+        assert self.trim(store, JAN + timedelta(minutes=1)) == [1], "what was noted at that instant stays"
+        assert self.trim(store, APR, batch=2) == [2, 1]
+        assert self.trim(store, APR) == []
+        assert self.fold(store) == 1, "what is not folded in stays, however old"
+        assert store.get("t", [name])[0].recall_count == 5
+        assert self.trim(store, APR) == [1]
+
+    def test_case_121_what_was_counted_never_counts_again_once_its_entries_are_gone(self, store: Store) -> None:
+        """A second delivery of the job, before and after new entries: the cursor says what was counted, no entry."""
+        name = add_one(store, "tea")
+        for counted in (3, 6):
+            store.append([RecallEntry("t", name, FEB)] * 3)
+            assert (self.fold(store), self.trim(store, APR)) == (3, [3])
+            assert (self.fold(store), self.trim(store, APR)) == (0, [])
+            assert store.get("t", [name])[0].recall_count == counted
+
+    def test_a_young_entry_among_old_ones_stays_and_holds_nothing_up(self, store: Store) -> None:
+        """A clock that was ahead for a while."""
+        name = add_one(store, "tea")
+        store.append([RecallEntry("t", name, at) for at in (APR, APR, JAN, APR, JAN, JAN)])
+        assert self.fold(store) == 6
+        assert self.trim(store, FEB, batch=2) == [2, 1]
+        assert self.trim(store, FEB) == []
+        assert self.trim(store, APR + timedelta(days=1)) == [3]
 
     def test_a_fold_that_fails_folds_nothing_and_the_next_one_everything(self, store: Store) -> None:
         names = [add_one(store, "tea"), add_one(store, "coffee", bank="broken")]

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import SettableClock
 from tests.runner_kit import GatedEncoder, fill, open_folder, open_jobs
 from vimbank.domain.jobs import JobState
-from vimbank.domain.models import ListQuery, MemoryDraft, Partition, Query
+from vimbank.domain.models import ListQuery, MemoryDraft, Partition, Query, Signal
 from vimbank.errors import BackendUnavailable, NotFound
 from vimbank.jobs.runner import Jobs
 from vimbank.service import MemoryService
@@ -61,9 +61,9 @@ class TestCompact:
         jobs = open_jobs(filled, clock)
         (gone,) = forget(filled, 1)
         done(jobs, "check")
-        assert done(jobs, "compact") == {"tombstones": 0, "jobs": 0}
+        assert done(jobs, "compact") == {"tombstones": 0, "jobs": 0, "recalls": 0}
         clock.advance(days=8)
-        assert done(jobs, "compact") == {"tombstones": 1, "jobs": 2}
+        assert done(jobs, "compact") == {"tombstones": 1, "jobs": 2, "recalls": 0}
         assert [entry.event.value for entry in filled.history("default", gone)] == ["add", "delete"]
         with pytest.raises(NotFound):
             filled.get("default", gone)
@@ -73,8 +73,27 @@ class TestCompact:
         jobs = open_jobs(filled, clock)
         forget(filled, 3)
         clock.advance(hours=3)
-        assert done(jobs, "compact", keep_days=1) == {"tombstones": 0, "jobs": 0}
-        assert done(jobs, "compact", keep_days=0.1) == {"tombstones": 3, "jobs": 0}
+        assert done(jobs, "compact", keep_days=1) == {"tombstones": 0, "jobs": 0, "recalls": 0}
+        assert done(jobs, "compact", keep_days=0.1) == {"tombstones": 3, "jobs": 0, "recalls": 0}
+
+    def test_folded_lines_of_the_access_log_go_after_their_own_time(
+        self, filled: MemoryService, clock: SettableClock
+    ) -> None:
+        jobs = open_jobs(filled, clock)
+        recalled = ids(filled)[0]
+        for _ in range(3):
+            filled.feedback("default", recalled, Signal.USED)
+        clock.advance(days=31)
+        assert done(jobs, "compact")["recalls"] == 0, "they are not folded in yet"
+        assert filled.fold_recalls() == 3
+        filled.feedback("default", recalled, Signal.USED)
+        filled.fold_recalls()
+        assert done(jobs, "compact")["recalls"] == 3
+        clock.advance(days=29)
+        assert done(jobs, "compact")["recalls"] == 0
+        assert done(jobs, "compact", keep_days=28)["recalls"] == 1
+        assert (filled.fold_recalls(), filled.get("default", recalled).recall_count) == (0, 4)
+        assert done(jobs, "check")["ok"]
 
     def test_what_a_remote_index_has_not_passed_stays(self, filled: MemoryService, clock: SettableClock) -> None:
         class Remote:
@@ -99,6 +118,21 @@ class TestCompact:
             jobs.run(job.id)
         assert jobs.get(job.id).state is JobState.QUEUED
         assert filled.store.state().compacted == 0
+
+    def test_a_remote_index_out_of_reach_holds_no_line_of_the_access_log(
+        self, filled: MemoryService, clock: SettableClock
+    ) -> None:
+        class Remote:
+            def catch_up(self) -> dict[str, int]:
+                raise BackendUnavailable("elasticsearch", "no answer")
+
+        filled.feedback("default", ids(filled)[0], Signal.USED)
+        filled.fold_recalls()
+        clock.advance(days=31)
+        jobs = open_jobs(filled, clock, remotes=[Remote()])
+        with pytest.raises(BackendUnavailable):
+            jobs.run(jobs.start("compact").id)
+        assert list(filled.trim_recalls(before=clock())) == []
 
 
 class TestFollowersThatMissedDeletions:

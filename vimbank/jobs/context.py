@@ -28,7 +28,8 @@ class Surroundings:
     """What a process has for all its jobs.
 
     ``encoder`` opens the encoder of a kind, None: the one in the settings. ``keep_days``: how long ended jobs and
-    the tombstones of deleted memories stay. ``eraser``: the store's side of an erasure, where it has one.
+    the tombstones of deleted memories stay, ``recalls_keep_days``: lines of the access log that are folded in.
+    ``eraser``: the store's side of an erasure, where it has one.
     ``writer``: one for the summaries of a run, given what it asks while it waits; None: they are extractive.
     ``judge``: likewise, one that says what is worth remembering; None: the rules say.
     ``comparer``: likewise, one that says what a memory is to an older one; None: the rules alone say.
@@ -44,6 +45,7 @@ class Surroundings:
     writer: Callable[[Callable[[], None]], Writer] | None = None
     judge: Callable[[Callable[[], None]], ChatJudge] | None = None
     comparer: Callable[[Callable[[], None]], ChatComparer] | None = None
+    recalls_keep_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

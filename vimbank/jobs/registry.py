@@ -90,7 +90,7 @@ _ALL: Final = (
         name="compact",
         queue="lifecycle",
         run=compact.compact,
-        description="Remove tombstones and ended jobs that are old enough.",
+        description="Remove tombstones, ended jobs and folded lines of the access log that are old enough.",
         validate=compact.validate,
         params={"keep_days": "how long they are kept, days; left out: as the settings say"},
     ),

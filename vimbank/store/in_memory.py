@@ -210,7 +210,8 @@ class InMemoryStore:
         self._lock: Final = threading.RLock()
         self._generation = 0
         self._log: list[RecallEntry] = []
-        self._folded = 0
+        self._noted = 0  # last number given to an entry of the log
+        self._folded = 0  # last one that was folded in
         self._compacted: dict[Partition, int] = {}
         self._id: Final = uuid.uuid4().hex
 
@@ -466,15 +467,27 @@ class InMemoryStore:
     def append(self, entries: Sequence[RecallEntry]) -> None:
         """See ``AccessLog.append``; as durable as this store can be."""
         with self._lock:
-            self._log.extend(replace(entry, number=len(self._log) + place) for place, entry in enumerate(entries, 1))
+            self._log.extend(replace(entry, number=self._noted + place) for place, entry in enumerate(entries, 1))
+            self._noted += len(entries)
 
     def fold(self, curve_of: Callable[[str], Curve], *, limit: int, now: datetime) -> int:
         """See ``AccessLog.fold``."""
         with self._lock:
-            entries = self._log[self._folded : self._folded + limit]
+            entries = [entry for entry in self._log if entry.number > self._folded][:limit]
             fold_recalls(self._rows, entries, curve_of, now=now)
             self._folded += len(entries)
             return len(entries)
+
+    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+        """See ``AccessLog.trim``."""
+        while True:
+            with self._lock:
+                spent = [each.number for each in self._log if each.number <= self._folded and each.at < before][:batch]
+                gone = set(spent)
+                self._log = [each for each in self._log if each.number not in gone]
+            if not spent:
+                return
+            yield len(spent)
 
     # -- the encoder --
 

@@ -416,6 +416,22 @@ class SqlStore:
 
         return self._commits.run(write)
 
+    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+        """See ``AccessLog.trim``. What goes is sought outside of the transaction: no write waits for that."""
+        after = 0
+        while (last := self._last_spent(after, before, batch)) is not None:
+            yield self._trim(after, last, before)
+            after = last
+
+    def _last_spent(self, after: int, before: datetime, limit: int) -> int | None:
+        """The number of the last of the ``limit`` oldest folded lines above ``after``; None where there is none."""
+        values = {"after": after, "before": to_micros(before), "limit": limit}
+        row = self._connections.read(lambda cursor: self._statements.last_spent.run(cursor, **values).fetchone())
+        return None if row[0] is None else int(row[0])
+
+    def _trim(self, after: int, last: int, before: datetime) -> int:
+        return self._commits.run(lambda rows: rows.trim_recalls(after, last, before))
+
     # -- the encoder --
 
     def encoder_identity(self) -> EncoderIdentity | None:

@@ -228,6 +228,11 @@ class SqlRows:
         """Remove those lines of the access log whose memory is gone: an erasure may have passed them by."""
         self._statements.delete_lost_recalls.run(self._cursor, first=first, last=last)
 
+    def trim_recalls(self, after: int, last: int, before: datetime) -> int:
+        """Remove the lines of the access log with numbers above ``after`` up to ``last`` that are older; how many."""
+        values = {"after": after, "last": last, "before": to_micros(before)}
+        return len(self._statements.trim_recalls.run(self._cursor, **values).fetchall())
+
     def add_encoder(self, number: int, identity: str) -> None:
         self._statements.insert_encoder.run(self._cursor, number=number, identity=identity)
 

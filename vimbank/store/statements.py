@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from sqlalchemy import (
     ClauseElement,
     Dialect,
+    and_,
     bindparam,
     case,
     delete,
@@ -159,6 +160,18 @@ class Statements:
         self.insert_recall = compiled(insert(recalls).values({c: _given(c.name) for c in recalls.c}))
         self.read_recalls = compiled(
             select(recalls).where(recalls.c.number > _given("after")).order_by(recalls.c.number).limit(_given("limit"))
+        )
+        folded = select(counter.c.folded).scalar_subquery()
+        spent = and_(recalls.c.number > _given("after"), recalls.c.at < _given("before"))
+        oldest = (
+            select(recalls.c.number)
+            .where(spent, recalls.c.number <= folded)
+            .order_by(recalls.c.number)
+            .limit(_given("limit"))
+        ).subquery()
+        self.last_spent = compiled(select(func.max(oldest.c.number)))
+        self.trim_recalls = compiled(
+            delete(recalls).where(spent, recalls.c.number <= _given("last")).returning(recalls.c.number)
         )
         standing = memories.c.tenant == recalls.c.tenant, memories.c.id == recalls.c.memory_id, LIVE
         self.delete_lost_recalls = compiled(

@@ -94,6 +94,7 @@ def open_jobs(
         _writer(settings.llm, chat, service),
         _judge(settings.llm, chat),
         _comparer(settings.llm, chat),
+        recalls_keep_days=settings.store.recalls_keep_days,
     )
     serving = serve and settings.jobs.runner == "embedded"
     threads = ThreadQueue(settings.jobs.threads) if serving else None
