@@ -24,8 +24,7 @@ from vimbank.domain.conflicts import (
 from vimbank.domain.models import Memory, MemoryState
 from vimbank.domain.statements import MAX_KEYS, Reading, Statement, read_text
 from vimbank.errors import VimbankError
-from vimbank.eval.fact_update_report import REPORT
-from vimbank.eval.fact_update_templates import TUNING
+from vimbank.eval.fact_update_templates.halves import REPORT, TUNING
 from vimbank.eval.fact_updates import KINDS, case_record, generate, main, measure, read_case
 
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)

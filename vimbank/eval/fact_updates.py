@@ -1,9 +1,8 @@
 """A generated set of fact updates, in English and Chinese, and how well the rules decide it (V-9, V-10).
 
 A case is a handful of memories of one user in the order in which they arrive, and what should become of them: which
-ones are current, which are stale. Half of the cases come from templates that the rules were tried on
-(`vimbank.eval.fact_update_templates`), half from others (`vimbank.eval.fact_update_report`); only the second half is
-worth reporting.
+ones are current, which are stale. Half of the cases come from templates that the rules were tried on, half from others
+(`vimbank.eval.fact_update_templates.halves`); only the second half is worth reporting.
 
 Run as a program, this writes the set::
 
@@ -25,8 +24,8 @@ import numpy as np
 from vimbank.domain.conflicts import Claim, claims_of, decide
 from vimbank.domain.models import Memory
 from vimbank.domain.times import format_time, parse_time
-from vimbank.eval.fact_update_report import REPORT
-from vimbank.eval.fact_update_templates import FILLERS, SIBLINGS, TUNING, Topic
+from vimbank.eval.fact_update_templates.halves import REPORT, TUNING
+from vimbank.eval.fact_update_templates.topic import FILLERS, SIBLINGS, Topic
 
 __all__ = [
     "KINDS",
