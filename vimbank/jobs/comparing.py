@@ -27,9 +27,9 @@ from vimbank.domain.statements import read_memory, testimony
 from vimbank.domain.superseding import said_at
 from vimbank.errors import BackendRejected, Conflict, ModelError
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.derive import Stopped
+from vimbank.jobs.failures import Failures
 from vimbank.llm.compare import Answer, ChatComparer, Told
-from vimbank.llm.writer import Spent, TokensSpent
+from vimbank.llm.writer import Spent
 from vimbank.ports import Ending
 
 __all__ = ["compare"]
@@ -39,9 +39,6 @@ T = TypeVar("T")
 _CHUNK: Final = 2_000
 """Memories whose neighbours are looked for in one pass over the partition."""
 _READ: Final = 1_000
-_MOST_IN_A_ROW: Final = 5
-"""Failures one after the other that end a run: the model will not do better a hundred times."""
-_MOST_TOLD: Final = 20
 _SHOWN: Final = 100
 _CONFLICTS: Final = frozenset({Relation.UPDATE, Relation.CONTRADICTION})
 
@@ -54,19 +51,9 @@ class _Tally:
     asked: int = 0
     ended: int = 0
     skipped: int = 0
-    failed: int = 0
-    in_a_row: int = 0
     relations: dict[Relation, int] = field(default_factory=lambda: dict.fromkeys(Relation, 0))
     pairs: list[Mapping[str, Any]] = field(default_factory=list)
-    failures: list[Mapping[str, str]] = field(default_factory=list)
-
-    def note_failure(self, old: Memory, new: Memory, error: Exception) -> None:
-        self.failed += 1
-        self.in_a_row += 1
-        if len(self.failures) < _MOST_TOLD:
-            self.failures.append({"older": old.id, "newer": new.id, "error": str(error)})
-        if self.in_a_row >= _MOST_IN_A_ROW:
-            raise Stopped(f"{self.in_a_row} failures in a row")
+    failures: Failures = field(default_factory=Failures)
 
 
 def compare(context: JobContext, partitions: Sequence[Partition], *, dry_run: bool) -> Mapping[str, Any] | None:
@@ -80,19 +67,18 @@ def compare(context: JobContext, partitions: Sequence[Partition], *, dry_run: bo
     if make is None:
         return None
     comparer = make(context.check)
-    tally, stopped = _Tally(), None
+    tally = _Tally()
     try:
-        for partition in partitions:
-            _Comparing(context, comparer, tally, partition, dry_run=dry_run).run()
-    except (Stopped, TokensSpent) as reason:
-        stopped = str(reason)
+        with tally.failures.ending_the_run():
+            for partition in partitions:
+                _Comparing(context, comparer, tally, partition, dry_run=dry_run).run()
     finally:
         if tally.ended and not dry_run:
             context.service.announce()
-    return _report(comparer.model, comparer.spent, tally, stopped)
+    return _report(comparer.model, comparer.spent, tally)
 
 
-def _report(model: str, spent: Spent, tally: _Tally, stopped: str | None) -> Mapping[str, Any]:
+def _report(model: str, spent: Spent, tally: _Tally) -> Mapping[str, Any]:
     return {
         "model": model,
         "compared": tally.compared,
@@ -100,12 +86,8 @@ def _report(model: str, spent: Spent, tally: _Tally, stopped: str | None) -> Map
         "relations": {relation.value: count for relation, count in tally.relations.items()},
         "ended": tally.ended,
         "skipped": tally.skipped,
-        "failed": tally.failed,
-        "failures": tally.failures,
-        "stopped": stopped,
-        "requests": spent.requests,
-        "prompt_tokens": spent.prompt_tokens,
-        "completion_tokens": spent.completion_tokens,
+        **tally.failures.record(),
+        **spent.record(),
         "pairs": tally.pairs,
     }
 
@@ -263,10 +245,10 @@ class _Comparing:
             except (ModelError, BackendRejected) as error:
                 failed = True
                 self._tally.asked += 1
-                self._tally.note_failure(old, new, error)
+                self._tally.failures.note(error, older=old.id, newer=new.id)
                 continue
             self._tally.asked += 1
-            self._tally.in_a_row = 0
+            self._tally.failures.note_success()
             self._tally.relations[answer.relation] += 1
             self._note(old, new, neighbour.cosine, answer, self._end(old, new, answer.relation))
         self._tally.compared += not failed

@@ -22,9 +22,10 @@ from vimbank.domain.summaries import (
 )
 from vimbank.errors import BackendRejected, Conflict, InvalidInput, ModelError, NotFound
 from vimbank.jobs.context import JobContext
+from vimbank.jobs.failures import Failures, Stopped
 from vimbank.jobs.params import only
 from vimbank.llm.extractive import ExtractiveWriter
-from vimbank.llm.writer import Passage, Task, TokensSpent, Writer
+from vimbank.llm.writer import Passage, Task, Writer
 
 __all__ = ["PARAMS", "Derivation", "Stopped", "Tally", "passages", "run_over_partitions", "validate"]
 
@@ -37,14 +38,7 @@ PARAMS: Final[Mapping[str, str]] = {
     "dry_run": "true: only count what would be written",
 }
 _PAGE: Final = 1_000
-_MOST_IN_A_ROW: Final = 5
-"""Failures one after the other that end a run: the model will not do better a hundred times."""
-_MOST_TOLD: Final = 20
 _TRIES: Final = 3
-
-
-class Stopped(Exception):
-    """The run ends here, with a report: its reason."""
 
 
 def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,24 +56,13 @@ class Tally:
     refreshed: int = 0
     unchanged: int = 0
     removed: int = 0
-    failed: int = 0
     conflicts: int = 0
-    in_a_row: int = 0
-    failures: list[dict[str, str]] = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
 
     @property
     def done(self) -> int:
         """Plans that are through, however they ended."""
-        return self.written + self.refreshed + self.unchanged + self.removed + self.failed + self.conflicts
-
-    def note_failure(self, memory_id: str, error: Exception) -> None:
-        """Count it (case 89). Raises Stopped after too many in a row."""
-        self.failed += 1
-        self.in_a_row += 1
-        if len(self.failures) < _MOST_TOLD:
-            self.failures.append({"id": memory_id, "error": str(error)})
-        if self.in_a_row >= _MOST_IN_A_ROW:
-            raise Stopped(f"{self.in_a_row} failures in a row")
+        return self.written + self.refreshed + self.unchanged + self.removed + self.failures.count + self.conflicts
 
 
 def run_over_partitions(
@@ -97,21 +80,18 @@ def run_over_partitions(
     """
     make = context.around.writer
     writer: Writer = ExtractiveWriter(context.service.encoder) if make is None else make(context.check)
-    tally, stopped = Tally(), None
+    tally = Tally()
     bank, user = params.get("bank", "dialog"), params.get("user")
     partitions = [
         each
         for each in context.service.store.partitions(params.get("tenant"))
         if each.bank == bank and user in (None, each.user_id)
     ]
-    try:
+    with tally.failures.ending_the_run():
         for partition in partitions:
             dry_run = params.get("dry_run", False)
             work(Derivation(context, writer, partition, kind, tally, dry_run=dry_run, only=only))
-    except (Stopped, TokensSpent) as reason:
-        stopped = str(reason)
-    if tally.failed and not (tally.written or tally.refreshed):
-        raise ModelError(f"{tally.failed} of {tally.failed} failed, nothing was changed: {tally.failures[0]['error']}")
+    tally.failures.raise_unless(tally.written + tally.refreshed > 0)
     return {
         "method": writer.method,
         "model": writer.model,
@@ -121,13 +101,9 @@ def run_over_partitions(
         "refreshed": tally.refreshed,
         "unchanged": tally.unchanged,
         "removed": tally.removed,
-        "failed": tally.failed,
         "conflicts": tally.conflicts,
-        "failures": tally.failures,
-        "stopped": stopped,
-        "requests": writer.spent.requests,
-        "prompt_tokens": writer.spent.prompt_tokens,
-        "completion_tokens": writer.spent.completion_tokens,
+        **tally.failures.record(),
+        **writer.spent.record(),
     }
 
 
@@ -225,7 +201,7 @@ class Derivation:
             return plan.existing
         memory = self.attempted(plan.id, lambda: self._put(plan, text_of()))
         if memory is not None:
-            self.tally.in_a_row = 0
+            self.tally.failures.note_success()
             self._count(plan)
             self.existing[memory.id] = memory
         return memory
@@ -237,7 +213,7 @@ class Derivation:
         try:
             return step()
         except (ModelError, BackendRejected, InvalidInput) as error:
-            self.tally.note_failure(memory_id, error)
+            self.tally.failures.note(error, id=memory_id)
         except (Conflict, NotFound):  # somebody else changed it meanwhile; the next run sees what is to be done
             self.tally.conflicts += 1
         return None

@@ -1,6 +1,6 @@
 """What writes a summary or a portrait, and what it is given."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
@@ -42,6 +42,14 @@ class Spent:
     def tokens(self) -> int:
         """Tokens in all."""
         return self.prompt_tokens + self.completion_tokens
+
+    def record(self) -> Mapping[str, int]:
+        """JSON values for a report."""
+        return {
+            "requests": self.requests,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+        }
 
 
 class Writer(Protocol):
