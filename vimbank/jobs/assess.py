@@ -8,7 +8,8 @@ from vimbank.domain.models import SEGMENT_KIND, ListQuery, Memory, Partition, Sa
 from vimbank.errors import BackendRejected, ModelError
 from vimbank.ingestion.assess import dialog_kind, is_assessed
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.derive import Stopped, validate
+from vimbank.jobs.derive import validate
+from vimbank.jobs.failures import Failures, Stopped
 from vimbank.llm.assess import BY_MODEL, ChatJudge
 from vimbank.llm.writer import Spent, TokensSpent
 from vimbank.ports import Judged
@@ -25,9 +26,6 @@ _ACTOR: Final = "assess"
 _PAGE: Final = 500
 _BATCH_OF_MODEL: Final = 20
 """Judgements of a model in one transaction: what a killed run loses."""
-_MOST_IN_A_ROW: Final = 5
-"""Failures one after the other that end a run: the model will not do better a hundred times."""
-_MOST_TOLD: Final = 20
 
 
 @dataclass(slots=True)
@@ -38,17 +36,7 @@ class _Tally:
     due: int = 0
     judged: int = 0
     negative: int = 0
-    failed: int = 0
-    in_a_row: int = 0
-    failures: list[Mapping[str, str]] = field(default_factory=list)
-
-    def note_failure(self, memory: Memory, error: Exception) -> None:
-        self.failed += 1
-        self.in_a_row += 1
-        if len(self.failures) < _MOST_TOLD:
-            self.failures.append({"id": memory.id, "error": str(error)})
-        if self.in_a_row >= _MOST_IN_A_ROW:
-            raise Stopped(f"{self.in_a_row} failures in a row")
+    failures: Failures = field(default_factory=Failures)
 
 
 def assess(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,19 +46,16 @@ def assess(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     make = context.around.judge
     judge = None if make is None else make(context.check)
-    tally, stopped = _Tally(), None
+    tally = _Tally()
     partitions = [
         each
         for each in context.service.store.partitions(params.get("tenant"))
         if params.get("user") in (None, each.user_id) and params.get("bank") in (None, each.bank)
     ]
-    try:
+    with tally.failures.ending_the_run():
         for partition in partitions:
             _Judging(context, judge, tally).partition(partition, dry_run=params.get("dry_run", False))
-    except (Stopped, TokensSpent) as reason:
-        stopped = str(reason)
-    if tally.failed and not tally.judged:
-        raise ModelError(f"{tally.failed} of {tally.failed} failed, nothing was changed: {tally.failures[0]['error']}")
+    tally.failures.raise_unless(tally.judged > 0)
     spent = Spent() if judge is None else judge.spent
     return {
         "method": "rules" if judge is None else "llm",
@@ -80,12 +65,8 @@ def assess(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
         "due": tally.due,
         "judged": tally.judged,
         "negative": tally.negative,
-        "failed": tally.failed,
-        "failures": tally.failures,
-        "stopped": stopped,
-        "requests": spent.requests,
-        "prompt_tokens": spent.prompt_tokens,
-        "completion_tokens": spent.completion_tokens,
+        **tally.failures.record(),
+        **spent.record(),
     }
 
 
@@ -133,9 +114,9 @@ class _Judging:
             for memory in due:
                 try:
                     judged.append(self._judged(memory, self._whole(memory)))
-                    self._tally.in_a_row = 0
+                    self._tally.failures.note_success()
                 except (ModelError, BackendRejected) as error:
-                    self._tally.note_failure(memory, error)
+                    self._tally.failures.note(error, id=memory.id)
         except (Stopped, TokensSpent):
             self._write(judged)
             raise
