@@ -1,10 +1,10 @@
 """Judge what is stored: by the rules what nobody judged, by a chat model what no model judged (V-5 to V-8)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from vimbank.domain.models import SEGMENT_KIND, ListQuery, Memory, Partition, Sample
+from vimbank.domain.models import SEGMENT_KIND, Memory, Partition, Sample
 from vimbank.errors import BackendRejected, ModelError
 from vimbank.ingestion.assess import dialog_kind, is_assessed
 from vimbank.jobs.context import JobContext
@@ -47,11 +47,7 @@ def assess(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
     make = context.around.judge
     judge = None if make is None else make(context.check)
     tally = _Tally()
-    partitions = [
-        each
-        for each in context.service.store.partitions(params.get("tenant"))
-        if params.get("user") in (None, each.user_id) and params.get("bank") in (None, each.bank)
-    ]
+    partitions = context.partitions(tenant=params.get("tenant"), user=params.get("user"), bank=params.get("bank"))
     with tally.failures.ending_the_run():
         for partition in partitions:
             _Judging(context, judge, tally).partition(partition, dry_run=params.get("dry_run", False))
@@ -82,7 +78,7 @@ class _Judging:
     def partition(self, partition: Partition, *, dry_run: bool) -> None:
         """Judge what is due in it, page by page."""
         size = _PAGE if self._judge is None else _BATCH_OF_MODEL
-        for page in self._pages(partition):
+        for page in self._context.pages(partition, state=None, size=_PAGE):
             due = [memory for memory in page if self._due(memory)]
             self._tally.memories += len(page)
             self._tally.due += len(due)
@@ -90,17 +86,6 @@ class _Judging:
                 self._batch(due[start : start + size])
             self._context.report(self._tally.memories, None, "memories")
             self._context.check()
-
-    def _pages(self, partition: Partition) -> Iterator[Sequence[Memory]]:
-        query = ListQuery(
-            tenant=partition.tenant, user_id=partition.user_id, bank=partition.bank, state=None, limit=_PAGE
-        )
-        while True:
-            page = self._context.service.store.page(query)
-            yield page.items
-            if page.next_cursor is None:
-                return
-            query = replace(query, cursor=page.next_cursor)
 
     def _due(self, memory: Memory) -> bool:
         if not is_assessed(memory.kind):

@@ -6,7 +6,7 @@ somebody brought back is not folded again (cases 86, 88, 92).
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,6 @@ from vimbank.domain.models import (
     RUN_KIND,
     SEGMENT_KIND,
     IntArray,
-    ListQuery,
     Memory,
     MemoryState,
     Partition,
@@ -217,23 +216,12 @@ class _Look:
 
     def _folded_before(self) -> Mapping[str, Sequence[str]]:
         """Ids of what was folded into each memory: the more it speaks for, the rather it stays."""
-        query = ListQuery(
-            tenant=self._partition.tenant,
-            user_id=self._partition.user_id,
-            bank=self._partition.bank,
-            state=MemoryState.SUPERSEDED,
-            limit=_READ,
-        )
         found: dict[str, list[str]] = {}
-        while True:
-            page = self._store.page(query)
-            for memory in page.items:
+        for page in self._context.pages(self._partition, state=MemoryState.SUPERSEDED, size=_READ):
+            for memory in page:
                 if memory.superseded_by is not None:
                     found.setdefault(memory.superseded_by, []).append(memory.id)
-            self._context.check()
-            if page.next_cursor is None:
-                return found
-            query = replace(query, cursor=page.next_cursor)
+        return found
 
     def _read(self, numbers: Mapping[int, int]) -> Iterator[tuple[list[Memory], list[Vector]]]:
         """The memories of these numbers, by the group that each stands in."""

@@ -1,9 +1,10 @@
 """What a job is given to work with."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from vimbank.domain.models import ListQuery, Memory, MemoryState, Partition
 from vimbank.jobs.pulse import Pulse
 from vimbank.llm.assess import ChatJudge
 from vimbank.llm.compare import ChatComparer
@@ -59,6 +60,24 @@ class JobContext:
     def service(self) -> MemoryService:
         """The service to work on."""
         return self.around.service
+
+    def partitions(self, *, tenant: str | None, user: str | None, bank: str | None) -> list[Partition]:
+        """Those of a tenant, a user and a bank; None: of all."""
+        found = self.service.store.partitions(tenant)
+        return [each for each in found if user in (None, each.user_id) and bank in (None, each.bank)]
+
+    def pages(self, partition: Partition, *, state: MemoryState | None, size: int) -> Iterator[Sequence[Memory]]:
+        """The memories of a partition, page by page, with a ``check`` before each; ``state`` None: in any state."""
+        query = ListQuery(
+            tenant=partition.tenant, user_id=partition.user_id, bank=partition.bank, state=state, limit=size
+        )
+        while True:
+            self.check()
+            page = self.service.store.page(query)
+            yield page.items
+            if page.next_cursor is None:
+                return
+            query = replace(query, cursor=page.next_cursor)
 
     def report(self, done: int, total: int | None = None, message: str = "") -> None:
         """Note how far the job is; a few of them a second reach the store."""

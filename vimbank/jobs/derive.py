@@ -1,11 +1,11 @@
 """What the jobs that write summaries and portraits share: reading a partition, carrying out a plan, the report."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from vimbank.domain.json_values import flag_value
-from vimbank.domain.models import ListQuery, Memory, MemoryDraft, MemoryPatch, Partition
+from vimbank.domain.models import Memory, MemoryDraft, MemoryPatch, Partition
 from vimbank.domain.sanitize import clean_id
 from vimbank.domain.summaries import (
     FAN_IN,
@@ -22,12 +22,12 @@ from vimbank.domain.summaries import (
 )
 from vimbank.errors import BackendRejected, Conflict, InvalidInput, ModelError, NotFound
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.failures import Failures, Stopped
+from vimbank.jobs.failures import Failures
 from vimbank.jobs.params import only
 from vimbank.llm.extractive import ExtractiveWriter
 from vimbank.llm.writer import Passage, Task, Writer
 
-__all__ = ["PARAMS", "Derivation", "Stopped", "Tally", "passages", "run_over_partitions", "validate"]
+__all__ = ["PARAMS", "Derivation", "Tally", "passages", "run_over_partitions", "validate"]
 
 T = TypeVar("T")
 
@@ -81,12 +81,9 @@ def run_over_partitions(
     make = context.around.writer
     writer: Writer = ExtractiveWriter(context.service.encoder) if make is None else make(context.check)
     tally = Tally()
-    bank, user = params.get("bank", "dialog"), params.get("user")
-    partitions = [
-        each
-        for each in context.service.store.partitions(params.get("tenant"))
-        if each.bank == bank and user in (None, each.user_id)
-    ]
+    partitions = context.partitions(
+        tenant=params.get("tenant"), user=params.get("user"), bank=params.get("bank", "dialog")
+    )
     with tally.failures.ending_the_run():
         for partition in partitions:
             dry_run = params.get("dry_run", False)
@@ -133,28 +130,11 @@ class Derivation:
         self.dry_run = dry_run
         self._only = only
         now = context.around.clock()
-        memories = self._read()
+        memories = [memory for page in context.pages(partition, state=None, size=_PAGE) for memory in page]
         self.sources: Sequence[Memory] = [memory for memory in memories if is_source(memory, now)]
         self.existing: dict[str, Memory] = {
             memory.id: memory for memory in memories if memory.kind == kind and derived_of(memory) is not None
         }
-
-    def _read(self) -> list[Memory]:
-        query = ListQuery(
-            tenant=self.partition.tenant,
-            user_id=self.partition.user_id,
-            bank=self.partition.bank,
-            state=None,
-            limit=_PAGE,
-        )
-        found: list[Memory] = []
-        while True:
-            self.context.check()
-            page = self.context.service.store.page(query)
-            found.extend(page.items)
-            if page.next_cursor is None:
-                return found
-            query = replace(query, cursor=page.next_cursor)
 
     def of_level(self, level: Level) -> list[tuple[Memory, Derived]]:
         """Those that are there, of one level."""
