@@ -514,7 +514,7 @@ class AccessLog(Protocol):
         """
         ...
 
-    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+    def trim(self, *, before: datetime, batch: int = 1_000) -> Iterator[int]:
         """Remove what was folded in and noted before that instant, the oldest ``batch`` at a time; how many each time.
 
         Each batch is a transaction of its own. What is not folded in stays, however old, and no number is given to

@@ -127,7 +127,9 @@ class JobSettings(_Room):
     keep_days: float = Field(7.0, gt=0, description="How long finished jobs are kept, days.")
     follow_every_s: float = Field(5.0, gt=0, description="How often followers look for new revisions, seconds.")
     snapshot_every_s: float = Field(300.0, gt=0, description="How often index snapshots are written, seconds.")
-    compact_every_s: float = Field(3_600.0, gt=0, description="How often tombstones and old jobs go, seconds.")
+    compact_every_s: float = Field(
+        3_600.0, gt=0, description="How often tombstones, old jobs and folded recalls go, seconds."
+    )
     check_every_s: float = Field(86_400.0, gt=0, description="How often indexes are compared with the store, seconds.")
     check_repair: bool = Field(True, description="Have the scheduled check repair what differs from the store.")
     forget_every_s: float | None = Field(

@@ -709,7 +709,7 @@ class TestAccessLog:
         assert self.fold(store) == 12
         assert [memory.revision for memory in store.get("t", names)] == [4, 5, 6]
 
-    def trim(self, store: Store, before: datetime, *, batch: int = 5_000) -> list[int]:
+    def trim(self, store: Store, before: datetime, *, batch: int = 1_000) -> list[int]:
         return list(store.trim(before=before, batch=batch))
 
     def test_entries_go_in_batches_once_they_are_folded_in_and_old(self, store: Store) -> None:

@@ -79,6 +79,45 @@ def check_once(url: str, names: list[str]) -> None:
     store.close()
 
 
+TRIMMED = """
+import os, signal, sys
+from tests.contracts.store_data import APR, curve_of
+from vimbank.store.sql import SqlStore
+from vimbank.store.sql_rows import SqlRows
+
+url = sys.argv[1]
+trim = SqlRows.trim_recalls
+batches = 0
+
+def trim_and_die(rows, *given):
+    global batches
+    count = trim(rows, *given)  # done, and not committed
+    batches += 1
+    if batches == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count
+
+SqlRows.trim_recalls = trim_and_die
+store = SqlStore.open(url)
+assert store.fold(curve_of, limit=40, now=APR) == 40
+for _ in store.trim(before=APR, batch=15):
+    pass
+"""
+
+
+def test_entries_whose_removal_was_killed_count_once_and_go_later(url: str) -> None:
+    """Sixty entries, forty folded in; fifteen of them are gone when the next fifteen are being removed."""
+    names = noted(url)
+    killed = subprocess.run([sys.executable, "-c", TRIMMED, url], capture_output=True, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    store = SqlStore.open(url)
+    assert list(store.trim(before=APR)) == [25]
+    assert [store.fold(curve_of, limit=100, now=APR) for _ in range(2)] == [20, 0]
+    assert list(store.trim(before=APR)) == [20]
+    store.close()
+    check_once(url, names)
+
+
 @pytest.mark.parametrize("where", ["amid the reviews", "before the commit"])
 def test_a_fold_that_was_killed_is_done_again_and_counts_once(url: str, where: str) -> None:
     names = noted(url)

@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from vimbank.domain.models import (
     MemoryState,
     Partition,
     Scope,
+    Signal,
     StateChange,
 )
 from vimbank.encoders.hashing import HashingEncoder
@@ -209,6 +211,22 @@ def test_counters_that_are_behind_are_set_right_and_nothing_is_written_over(here
         assert [service.get("default", each).text for each in ids] == list(TEXTS)
         assert components(service.check()) == []
     assert here.sql("SELECT revision, number FROM counter") == [(4, 4)]
+
+
+def test_a_recall_is_counted_after_the_counter_of_the_access_log_was_lost_with_its_lines(here: Place) -> None:
+    """A line of a number that was folded in before would never be."""
+    with here.open() as service:
+        (name, *_) = fill(service, TEXTS)
+        for _ in range(3):
+            service.feedback("default", name, Signal.USED)
+        assert service.fold_recalls() == 3
+        assert list(service.trim_recalls(before=service.clock() + timedelta(days=1))) == [3]
+        here.sql("UPDATE counter SET recall = 0")
+        told = repaired(service, "store").problems
+        assert [each.text for each in told] == ["counter.recall is 0, but counter.folded has 3"]
+        service.feedback("default", name, Signal.USED)
+        assert service.fold_recalls() == 1
+        assert service.get("default", name).recall_count == 4
 
 
 def test_a_memory_that_only_its_history_knows_is_told_and_left(here: Place) -> None:

@@ -45,6 +45,7 @@ _YOUNG_DAYS: Final = 3.0
 _OLD_SHARE: Final = 20  # one in so many goes
 _MOST_FOLD_S: Final = 10.0
 _MOST_FORGET_S: Final = 5.0
+_MOST_WAIT_S: Final = 0.25
 _MOST_DELETE_S: Final = 2.0
 _MOST_MB: Final = 200.0
 _LOOK_S: Final = 0.002
@@ -87,6 +88,62 @@ def _fold(plan: Plan, url: str | None) -> Iterator[Row]:
                 took_s <= _MOST_FOLD_S and folded == _LINES,
                 f"processor {cpu_s:.1f} s, longest transaction {longest.seconds:.2f} s",
             )
+
+
+def trim(plan: Plan) -> Iterator[Row]:
+    """100,000 folded lines of the access log are removed while another process writes."""
+    yield from _trim(plan, None)
+
+
+def trim_on_postgres(plan: Plan) -> Iterator[Row]:
+    """The same on PostgreSQL."""
+    yield from _trim(plan, plan.postgres)
+
+
+def _trim(plan: Plan, url: str | None) -> Iterator[Row]:
+    settings, tenant = _settings(plan, "trim", url), _new_tenant()
+    with open_service(settings) as service, closing(SqlStore.open(store_url(settings))) as log:
+        (name,) = _fill(service, tenant, 1)
+        now = service.clock()
+        for start in range(0, _LINES, _BATCH):
+            noted = (now - timedelta(days=_OLD_DAYS) + timedelta(seconds=start + place) for place in range(_BATCH))
+            log.append([RecallEntry(tenant, name, at) for at in noted])
+        service.fold_recalls()
+        with closing(open_jobs(settings, service)) as jobs, _Writing(settings, tenant, name) as writer:
+            started = time.perf_counter()
+            run = jobs.run(jobs.start("compact", {"keep_days": _YOUNG_DAYS}).id)
+            took_s = time.perf_counter() - started
+        label = f"removing {_LINES:,} folded recalls, {_engine(url)}"
+        right = run.result is not None and run.result["recalls"] >= _LINES  # those of another bench may be there, too
+        yield Row(label, took_s, "s", f"<= {_MOST_FOLD_S:g} s", right and took_s <= _MOST_FOLD_S)
+        longest_ms, limit = 1e3 * writer.longest_s, 1e3 * _MOST_WAIT_S
+        met = f"median {1e3 * writer.median_s:.1f} ms, of {writer.count} writes"
+        yield Row(f"{label}: another process waits", longest_ms, "ms", f"<= {limit:g} ms", longest_ms <= limit, met)
+
+
+class _Writing:
+    """Another process that writes every few milliseconds inside the block, and then says how long it waited."""
+
+    longest_s = median_s = 0.0
+    count = 0
+
+    def __init__(self, settings: Settings, tenant: str, name: str) -> None:
+        self._settings, self._given = settings, {"tenant": tenant, "name": name}
+
+    def __enter__(self) -> "_Writing":
+        call = [sys.executable, "-m", __name__, "write"]
+        self._process = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(_order(self._settings, self._given) + "\n")
+        self._process.stdin.flush()
+        self._process.stdout.readline()  # it has begun
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        told, _error = self._process.communicate()  # its input ends, and so does it
+        waits = sorted(json.loads(told)["waits"])
+        self.longest_s, self.median_s, self.count = waits[-1], waits[len(waits) // 2], len(waits)
 
 
 class _Longest:
@@ -187,11 +244,35 @@ def _export(plan: Plan, url: str | None) -> Iterator[Row]:
 
 
 def _apart(work: str, settings: Settings, **given: Any) -> Mapping[str, Any]:
-    order = json.dumps({"settings": settings.model_dump(mode="json", exclude_unset=True), "given": given})
     call = [sys.executable, "-m", __name__, work]
+    order = _order(settings, given)
     done = subprocess.run(call, input=order, capture_output=True, text=True, check=True)  # a URL may hold a password
     measured: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured
+
+
+def _order(settings: Settings, given: Mapping[str, Any]) -> str:
+    return json.dumps({"settings": settings.model_dump(mode="json", exclude_unset=True), "given": given})
+
+
+def _write(settings: Settings, given: Mapping[str, Any]) -> None:
+    """Write until the input ends; then tell how long each write took, seconds."""
+    over, waits = threading.Event(), list[float]()
+
+    def listen() -> None:
+        sys.stdin.read()
+        over.set()
+
+    with closing(SqlStore.open(store_url(settings))) as log:
+        threading.Thread(target=listen, daemon=True).start()
+        while not over.wait(_LOOK_S):
+            started = time.perf_counter()
+            log.append([RecallEntry(given["tenant"], given["name"], utc_now())])
+            waits.append(time.perf_counter() - started)
+            if len(waits) == 1:
+                sys.stdout.write("begun\n")
+                sys.stdout.flush()
+    sys.stdout.write(json.dumps({"waits": waits}))
 
 
 def _run_forget(service: MemoryService, settings: Settings, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -219,8 +300,11 @@ _WORK: Final[Mapping[str, Callable[[MemoryService, Settings, Mapping[str, Any]],
 def main(arguments: Sequence[str]) -> None:
     """Do one work and print what it took: settings and parameters come by the standard input, as JSON."""
     (work,) = arguments
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
     settings = Settings.model_validate(order["settings"])
+    if work == "write":
+        _write(settings, order["given"])
+        return
     with open_service(settings) as service:
         service.store.state()
         with _Peak() as peak:
@@ -309,12 +393,14 @@ def _fill(
 
 LIFE_BENCHES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "fold": fold,
+    "trim": trim,
     "forget": forget,
     "delete-user": delete_user,
     "export": export_user,
 }
 LIFE_ON_POSTGRES: Final[dict[str, Callable[[Plan], Iterator[Row]]]] = {
     "postgres-fold": fold_on_postgres,
+    "postgres-trim": trim_on_postgres,
     "postgres-forget": forget_on_postgres,
     "postgres-delete-user": delete_user_on_postgres,
     "postgres-export": export_on_postgres,

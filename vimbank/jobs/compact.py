@@ -1,5 +1,6 @@
 """Remove what has served: folded lines of the access log, tombstones that all followers passed, jobs ended long ago."""
 
+import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -36,12 +37,18 @@ def compact(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _told(context: JobContext, batches: Iterator[int], what: str) -> int:
-    """How many went in all batches."""
-    removed = 0
+    """How many went in all batches.
+
+    After each it rests as long as that took: a writer of another process asks SQLite for the lock again and again, and
+    would not come between batches that follow at once.
+    """
+    removed, started = 0, time.monotonic()
     for count in batches:
         removed += count
         context.report(removed, None, what)
         context.check()
+        time.sleep(time.monotonic() - started)
+        started = time.monotonic()
     return removed
 
 

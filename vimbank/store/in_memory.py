@@ -478,7 +478,7 @@ class InMemoryStore:
             self._folded += len(entries)
             return len(entries)
 
-    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+    def trim(self, *, before: datetime, batch: int = 1_000) -> Iterator[int]:
         """See ``AccessLog.trim``."""
         while True:
             with self._lock:

@@ -43,6 +43,7 @@ _USED: Final = (
     (counter.c.revision, memories.c.revision),
     (counter.c.number, memories.c.number),
     (counter.c.recall, recalls.c.number),
+    (counter.c.recall, counter.c.folded),  # of which no line may be left
 )
 """What each counter has given: none of it may be above the counter."""
 
@@ -127,7 +128,8 @@ def _counters(connection: Connection) -> Iterator[str]:
     for given, used in _USED:
         last, newest = connection.execute(select(given, select(func.max(used)).scalar_subquery())).one()
         if newest is not None and newest > last:
-            yield f"counter.{given.name} is {last}, but {used.table.name} has {newest}"
+            where = used if used.table is counter else used.table.name
+            yield f"counter.{given.name} is {last}, but {where} has {newest}"
 
 
 def _orphans(connection: Connection) -> Iterator[Problem]:

@@ -416,7 +416,7 @@ class SqlStore:
 
         return self._commits.run(write)
 
-    def trim(self, *, before: datetime, batch: int = 5_000) -> Iterator[int]:
+    def trim(self, *, before: datetime, batch: int = 1_000) -> Iterator[int]:
         """See ``AccessLog.trim``. What goes is sought outside of the transaction: no write waits for that."""
         after = 0
         while (last := self._last_spent(after, before, batch)) is not None:
