@@ -11,13 +11,13 @@ from typing import Any, Final
 from vimbank.domain.conflicts import Claim, Supersede, claim_keys, claims_of, decide
 from vimbank.domain.endings import Ended, ended_record
 from vimbank.domain.json_values import flag_value
-from vimbank.domain.lifecycle import ShareGuard
 from vimbank.domain.models import Memory, MemoryState, Partition
 from vimbank.domain.statements import read_memory
 from vimbank.domain.superseding import is_outdated, merged, own_claims
 from vimbank.domain.times import format_time
 from vimbank.jobs.comparing import compare
 from vimbank.jobs.context import JobContext
+from vimbank.jobs.guarding import reversible_guard
 from vimbank.jobs.params import only, tenant_and_share
 from vimbank.ports import Ending
 
@@ -36,8 +36,6 @@ _READ: Final = 1_000
 _BATCH: Final = 200
 """Memories ended in one transaction."""
 _SHOWN: Final = 100
-_FEW: Final = 10
-"""So many may always be superseded: of three memories two are above any share, and each can be brought back."""
 
 
 def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -86,7 +84,8 @@ def conflicts(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, An
         _look(context, partition, survey, dry_run=dry_run, reread=bool(params.get("reread", False)))
         context.report(done, len(partitions), "partitions looked at")
     memories = store.counts(params.get("tenant")).by_state.get(MemoryState.ACTIVE.value, 0)
-    guard = _guard(context, params, survey, memories)
+    # What has ended in part stays where it is: only what leaves the searches counts.
+    guard = reversible_guard(context, params, taken=survey.superseded, total=memories)
     superseded, partly, skipped = 0, 0, 0
     if not dry_run and not guard.stops:
         for batch in _batches(survey.due):
@@ -115,14 +114,6 @@ def conflicts(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, An
         "items": survey.items,
         "by_model": by_model,
     }
-
-
-def _guard(context: JobContext, params: Mapping[str, Any], survey: _Survey, memories: int) -> ShareGuard:
-    """What has ended in part stays where it is: only what leaves the searches counts."""
-    if "max_share" in params:
-        return ShareGuard(survey.superseded, memories, params["max_share"])
-    counted = survey.superseded if survey.superseded > _FEW else 0
-    return ShareGuard(counted, memories, context.service.lifecycles.max_share)
 
 
 def _look(context: JobContext, partition: Partition, survey: _Survey, *, dry_run: bool, reread: bool) -> None:

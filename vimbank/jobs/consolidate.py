@@ -13,7 +13,6 @@ import numpy as np
 
 from vimbank.domain.duplicates import FLAGGED_FROM, THRESHOLD, Flag, Fold, flags, fold_key, folds, was_brought_back
 from vimbank.domain.json_values import flag_value
-from vimbank.domain.lifecycle import ShareGuard
 from vimbank.domain.models import (
     PARENT_KIND,
     RUN_KIND,
@@ -29,6 +28,7 @@ from vimbank.domain.summaries import DERIVED_KINDS
 from vimbank.errors import InvalidInput
 from vimbank.ingestion.dialog import ROUND_KIND, TURN_KIND
 from vimbank.jobs.context import JobContext
+from vimbank.jobs.guarding import reversible_guard
 from vimbank.jobs.params import only, positive, tenant_and_share
 
 __all__ = ["ACTOR", "PARAMS", "consolidate", "validate"]
@@ -52,8 +52,6 @@ _HELD: Final = 10_000
 _BATCH: Final = 500
 """Folded in one transaction."""
 _SHOWN: Final = 100
-_FEW: Final = 10
-"""So few may always be folded: of three memories two are above any share, and each can be brought back."""
 
 
 def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,7 +103,7 @@ def consolidate(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, 
     for done, partition in enumerate(partitions, 1):
         _Look(context, partition, params.get("threshold", THRESHOLD)).into(survey)
         context.report(done, len(partitions), "partitions looked at")
-    guard = _guard(context, params, survey)
+    guard = reversible_guard(context, params, taken=survey.due, total=survey.memories)
     folded, skipped = 0, 0
     if not params.get("dry_run", False) and not guard.stops:
         for partition, seen, planned in survey.planned:
@@ -128,13 +126,6 @@ def consolidate(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, 
         "pairs": pairs[:_SHOWN],
         "flagged_pairs": survey.shown,
     }
-
-
-def _guard(context: JobContext, params: Mapping[str, Any], survey: _Survey) -> ShareGuard:
-    if "max_share" in params:
-        return ShareGuard(survey.due, survey.memories, params["max_share"])
-    counted = survey.due if survey.due > _FEW else 0
-    return ShareGuard(counted, survey.memories, context.service.lifecycles.max_share)
 
 
 def _fold(context: JobContext, partition: Partition, seen: int, planned: Sequence[_Planned]) -> int:
