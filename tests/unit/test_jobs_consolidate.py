@@ -240,13 +240,13 @@ def test_what_was_written_meanwhile_stays(
 ) -> None:
     """Somebody rewrites the one that would stay, between the decision and the fold."""
     first, second = tea(service, clock)
-    decided = job._guard
+    decided = job.reversible_guard
 
-    def guard(context: Any, params: Any, survey: Any) -> Any:
+    def guard(context: Any, params: Any, **counts: int) -> Any:
         service.update("default", second, MemoryPatch(text="I like coffee"))
-        return decided(context, params, survey)
+        return decided(context, params, **counts)
 
-    monkeypatch.setattr(job, "_guard", guard)
+    monkeypatch.setattr(job, "reversible_guard", guard)
     report = run(service, clock)
     assert (report["due"], report["folded"], report["skipped"]) == (1, 0, 1)
     assert states(service, first, second) == [ACTIVE, ACTIVE]
