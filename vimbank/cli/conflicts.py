@@ -6,10 +6,9 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.jobs import result_of
+from vimbank.cli.jobs import run_and_answer
 from vimbank.cli.render import first_line, table
 from vimbank.service import MemoryService
-from vimbank.wiring import open_service
 
 __all__ = ["conflicts"]
 
@@ -30,14 +29,7 @@ def conflicts(call: Call, only_tenant: str | None, **options: Any) -> None:
     about what the rules leave; what it calls stale stays searchable. `vimbank restore ID` takes either back for good.
     Exit code 1 where it would supersede too much and so does nothing.
     """
-    params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
-    settings = call.settings()
-    with open_service(settings) as service:
-        result = result_of(settings, service, "conflicts", params)
-        text = "" if call.json else _rendered(service, result)
-    call.answer(dict(result), text)
-    if result["stopped"] and not result["dry_run"]:
-        raise click.exceptions.Exit(1)
+    run_and_answer(call, "conflicts", {"tenant": only_tenant, **options}, _rendered)
 
 
 def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:

@@ -6,10 +6,9 @@ from typing import Any, Final
 import click
 
 from vimbank.cli.command import Call, command
-from vimbank.cli.jobs import result_of
+from vimbank.cli.jobs import run_and_answer
 from vimbank.cli.render import first_line, table
 from vimbank.service import MemoryService
-from vimbank.wiring import open_service
 
 __all__ = ["consolidate"]
 
@@ -28,14 +27,7 @@ def consolidate(call: Call, only_tenant: str | None, **options: Any) -> None:
     are flagged. `vimbank list --state superseded --filter '{"superseded_by": "ID"}'` shows what stands behind one.
     Exit code 1 where it would fold too much and so folds nothing.
     """
-    params = {name: value for name, value in {"tenant": only_tenant, **options}.items() if value not in (None, False)}
-    settings = call.settings()
-    with open_service(settings) as service:
-        result = result_of(settings, service, "consolidate", params)
-        text = "" if call.json else _rendered(service, result)
-    call.answer(dict(result), text)
-    if result["stopped"] and not result["dry_run"]:
-        raise click.exceptions.Exit(1)
+    run_and_answer(call, "consolidate", {"tenant": only_tenant, **options}, _rendered)
 
 
 def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from vimbank.settings import Settings
 from vimbank.wiring import open_service
 from vimbank.wiring.jobs import open_jobs
 
-__all__ = ["jobs", "opened_jobs", "result_of", "run_here"]
+__all__ = ["jobs", "opened_jobs", "run_and_answer", "run_here"]
 
 _LOOK_S: Final = 0.25
 """Between two looks whether the job that runs here has come back, seconds."""
@@ -164,8 +164,25 @@ def run_here(opened: Jobs, job: Job) -> Job:
     return _watch(opened, job)
 
 
-def result_of(settings: Settings, service: MemoryService, name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Start a job and run it here; its result. Raises ClickException where it does not succeed."""
+def run_and_answer(
+    call: Call, name: str, params: Mapping[str, Any], rendered: Callable[[MemoryService, Mapping[str, Any]], str]
+) -> None:
+    """Run a job here and print its result; exit code 1 where it stopped before it took anything, as too much was due.
+
+    Args:    params: those that are None or False are left out.  rendered: the result for people, with the service open.
+    Raises:  ClickException: the job did not succeed.
+    """
+    given = {key: value for key, value in params.items() if value not in (None, False)}
+    settings = call.settings()
+    with open_service(settings) as service:
+        result = _result_of(settings, service, name, given)
+        text = "" if call.json else rendered(service, result)
+    call.answer(dict(result), text)
+    if result["stopped"] and not result["dry_run"]:
+        raise click.exceptions.Exit(1)
+
+
+def _result_of(settings: Settings, service: MemoryService, name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
     with opened_jobs(settings, service) as opened:
         job = run_here(opened, opened.start(name, params))
     if job.state is not JobState.SUCCEEDED or job.result is None:
