@@ -40,6 +40,13 @@ def test_too_much_is_a_failure_that_changes_nothing(vimbank: Vimbank, names: lis
     assert vimbank("consolidate", "--max-share", "0.1", "--dry-run").code == 0
 
 
+def test_a_share_of_nothing_is_a_share(vimbank: Vimbank, names: list[str]) -> None:
+    outcome = vimbank("consolidate", "--max-share", "0")
+    assert outcome.code == 1
+    assert "at most 0.0% in one run" in outcome.out
+    assert vimbank("list", "--user", "ana", "--json").json["total"] == len(names)
+
+
 @pytest.mark.parametrize("option", [("--threshold", "0.5"), ("--max-share", "2")])
 def test_bad_bounds_are_refused(vimbank: Vimbank, option: tuple[str, str]) -> None:
     outcome = vimbank("consolidate", *option)

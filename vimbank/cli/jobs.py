@@ -172,7 +172,7 @@ def run_and_answer(
     Args:    params: those that are None or False are left out.  rendered: the result for people, with the service open.
     Raises:  ClickException: the job did not succeed.
     """
-    given = {key: value for key, value in params.items() if value not in (None, False)}
+    given = {key: value for key, value in params.items() if value is not None and value is not False}  # 0 is a share
     settings = call.settings()
     with open_service(settings) as service:
         result = _result_of(settings, service, name, given)
