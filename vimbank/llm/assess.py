@@ -1,16 +1,13 @@
 """Whether something is worth remembering, by a chat model: a preset prompt teaches it the samples (V-6 to V-8)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from vimbank.domain.models import Sample
 from vimbank.domain.tokens import cut_at_tokens, estimated_tokens
-from vimbank.errors import ConfigError, ModelError
-from vimbank.llm.asking import MARGIN_TOKENS, Asker
-from vimbank.llm.writer import Spent
+from vimbank.errors import ModelError
+from vimbank.llm.asking import Asker, object_schema, prompt
 from vimbank.ports import ChatModel
 
 __all__ = ["BY_MODEL", "ChatJudge"]
@@ -18,7 +15,6 @@ __all__ = ["BY_MODEL", "ChatJudge"]
 BY_MODEL: Final = "llm"
 """The first reason of a judgement by a model."""
 
-_PROMPTS: Final = Path(__file__).parent / "prompts"
 _REPLY_TOKENS: Final = 64  # two words of a fixed list each, and the braces
 _FEWEST_TOKENS: Final = 64  # of what is to be judged
 _ROUND: Final[Mapping[str, Sample]] = {
@@ -39,7 +35,7 @@ _ITEM: Final[Mapping[str, Sample]] = {
 Judgement = tuple[Sample, tuple[str, ...]]
 
 
-class ChatJudge:
+class ChatJudge(Asker):
     """Asks a chat model, one memory a request, within a budget of tokens.
 
     Args:    run_tokens: what all requests may cost.  check: asked while waiting; what it raises ends the request.
@@ -47,24 +43,9 @@ class ChatJudge:
     """
 
     def __init__(self, chat: ChatModel, *, run_tokens: int, check: Callable[[], None] = lambda: None) -> None:
-        self._asker = Asker(chat, reply_tokens=_REPLY_TOKENS, run_tokens=run_tokens, check=check)
-        fixed = max(estimated_tokens(_prompt(name)) for name in ("assess_round", "assess_item"))
-        self._room = chat.window - fixed - _REPLY_TOKENS - MARGIN_TOKENS
-        if self._room < _FEWEST_TOKENS:
-            needed = chat.window - self._room + _FEWEST_TOKENS
-            raise ConfigError(
-                f"a chat model's window of {chat.window} tokens is too small: {needed} are needed to judge"
-            )
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._asker.chat.name
-
-    @property
-    def spent(self) -> Spent:
-        """What was asked so far."""
-        return self._asker.spent
+        super().__init__(chat, reply_tokens=_REPLY_TOKENS, run_tokens=run_tokens, check=check)
+        fixed = max(estimated_tokens(prompt(name)) for name in ("assess_round", "assess_item"))
+        self._room = self.room_or_raise(fixed, least=_FEWEST_TOKENS, purpose="to judge")
 
     def round(self, text: str, history: Sequence[str]) -> Judgement:
         """Of a round or turn with what was said before it, oldest first; what does not fit is left out, oldest first.
@@ -87,27 +68,16 @@ class ChatJudge:
         """Of a piece of knowledge; of a long one its beginning is read. Raises as ``round``."""
         return self._asked("assess_item", {"item": cut_at_tokens(text, self._room // 2)[0]}, _ITEM)
 
-    def _asked(self, prompt: str, content: Mapping[str, Any], known: Mapping[str, Sample]) -> Judgement:
-        text = self._asker.ask(_prompt(prompt), json.dumps(content, ensure_ascii=False), _schema(tuple(known)))
-        value = json.loads(text)
+    def _asked(self, name: str, content: Mapping[str, Any], known: Mapping[str, Sample]) -> Judgement:
+        value = self.ask(prompt(name), json.dumps(content, ensure_ascii=False), _schema(known))
         reason, sample = value.get("reason"), value.get("sample")
         if not isinstance(reason, str) or reason not in known or sample != known[reason]:
             raise ModelError(f"the chat model gave no judgement: reason {reason!r}, sample {sample!r}")
         return known[reason], (BY_MODEL, reason)
 
 
-def _schema(reasons: tuple[str, ...]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string", "enum": list(reasons)},
-            "sample": {"type": "string", "enum": [each.value for each in Sample]},
-        },
-        "required": ["reason", "sample"],
-        "additionalProperties": False,
-    }
-
-
-@lru_cache
-def _prompt(name: str) -> str:
-    return (_PROMPTS / f"{name}.md").read_text("utf-8").strip()
+def _schema(reasons: Iterable[str]) -> Mapping[str, Any]:
+    return object_schema(
+        reason={"type": "string", "enum": list(reasons)},
+        sample={"type": "string", "enum": [each.value for each in Sample]},
+    )

@@ -4,36 +4,27 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from vimbank.domain.comparing import Relation
 from vimbank.domain.times import format_time
 from vimbank.domain.tokens import cut_at_tokens, estimated_tokens
-from vimbank.errors import ConfigError, ModelError
-from vimbank.llm.asking import MARGIN_TOKENS, Asker
-from vimbank.llm.writer import Spent
+from vimbank.errors import ModelError
+from vimbank.llm.asking import Asker, object_schema, prompt
 from vimbank.ports import ChatModel
 
 __all__ = ["Answer", "ChatComparer", "Told"]
 
-_PROMPT: Final = Path(__file__).parent / "prompts" / "compare_pair.md"
+_PROMPT: Final = "compare_pair"
 _REPLY_TOKENS: Final = 160  # a reason of ten words in any script, and room for a model that does not count
 _FEWEST_TOKENS: Final = 128  # of both texts
 _FRAME_TOKENS: Final = 64  # dates, names of fields
 _NAME_TOKENS: Final = 16  # of a speaker, of a title
 _REASON_CHARS: Final = 200
 
-_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string"},
-        "relation": {"type": "string", "enum": [each.value for each in Relation]},
-    },
-    "required": ["reason", "relation"],
-    "additionalProperties": False,
-}
+_SCHEMA: Final = object_schema(
+    reason={"type": "string"}, relation={"type": "string", "enum": [each.value for each in Relation]}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,7 @@ class Answer:
     reason: str
 
 
-class ChatComparer:
+class ChatComparer(Asker):
     """Asks a chat model, one pair a request, within a budget of tokens.
 
     Args:    run_tokens: what all requests may cost.  check: asked while waiting; what it raises ends the request.
@@ -62,24 +53,9 @@ class ChatComparer:
     """
 
     def __init__(self, chat: ChatModel, *, run_tokens: int, check: Callable[[], None] = lambda: None) -> None:
-        self._asker = Asker(chat, reply_tokens=_REPLY_TOKENS, run_tokens=run_tokens, check=check)
-        fixed = estimated_tokens(_prompt()) + _REPLY_TOKENS + MARGIN_TOKENS + _FRAME_TOKENS + 4 * _NAME_TOKENS
-        self._room = chat.window - fixed
-        if self._room < _FEWEST_TOKENS:
-            raise ConfigError(
-                f"a chat model's window of {chat.window} tokens is too small: "
-                f"{fixed + _FEWEST_TOKENS} are needed to compare"
-            )
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._asker.chat.name
-
-    @property
-    def spent(self) -> Spent:
-        """What was asked so far."""
-        return self._asker.spent
+        super().__init__(chat, reply_tokens=_REPLY_TOKENS, run_tokens=run_tokens, check=check)
+        fixed = estimated_tokens(prompt(_PROMPT)) + _FRAME_TOKENS + 4 * _NAME_TOKENS
+        self._room = self.room_or_raise(fixed, least=_FEWEST_TOKENS, purpose="to compare")
 
     def compare(self, older: Told, newer: Told) -> Answer:
         """What the newer one is to the older; of long texts the beginnings are read.
@@ -88,7 +64,7 @@ class ChatComparer:
                  TokensSpent, BackendUnavailable, BackendRejected.
         """
         content = {"older": self._record(older), "newer": self._record(newer)}
-        value = json.loads(self._asker.ask(_prompt(), json.dumps(content, ensure_ascii=False), _SCHEMA))
+        value = self.ask(prompt(_PROMPT), json.dumps(content, ensure_ascii=False), _SCHEMA)
         relation, reason = value.get("relation"), value.get("reason")
         if not isinstance(reason, str) or not isinstance(relation, str) or relation not in set(Relation):
             raise ModelError(f"the chat model did not compare: relation {relation!r}, reason {reason!r}")
@@ -108,8 +84,3 @@ def _cut(text: str, tokens: int) -> str:
         if size == 1 or estimated_tokens(json.dumps(kept, ensure_ascii=False)) <= tokens:
             return kept
         size = max(1, size * 3 // 4)
-
-
-@lru_cache
-def _prompt() -> str:
-    return _PROMPT.read_text("utf-8").strip()

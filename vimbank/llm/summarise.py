@@ -2,41 +2,27 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, get_args
 
 from vimbank.domain.sentences import fitted
 from vimbank.domain.summaries import Method
 from vimbank.domain.times import format_time
 from vimbank.domain.tokens import cut_at_tokens, estimated_tokens
-from vimbank.errors import ConfigError, ModelError
-from vimbank.llm.asking import MARGIN_TOKENS, Asker
-from vimbank.llm.writer import Passage, Spent, Task
+from vimbank.errors import ModelError
+from vimbank.llm.asking import Asker, object_schema, prompt
+from vimbank.llm.writer import Passage, Task
 from vimbank.ports import ChatModel, Encoder
 
 __all__ = ["ChatWriter"]
 
-_PROMPTS: Final = Path(__file__).parent / "prompts"
-# No bounds on the texts: not every server knows them, and some refuse a schema for that. What is blank is refused here.
-_SUMMARY: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"summary": {"type": "string"}},
-    "required": ["summary"],
-    "additionalProperties": False,
-}
-_UPDATE: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"overlap": {"type": "string"}, "summary": {"type": "string"}},
-    "required": ["overlap", "summary"],
-    "additionalProperties": False,
-}
+_SUMMARY: Final = object_schema(summary={"type": "string"})
+_UPDATE: Final = object_schema(overlap={"type": "string"}, summary={"type": "string"})
 _NOTHING: Final = frozenset({"null", "none", "n/a", "undefined", "nothing", "无", "没有"})
 _WORDS_A_TOKEN: Final = 0.6
 _CONDENSED_BY: Final[Mapping[Task, Task]] = {"day_portrait": "global_portrait", "global_portrait": "global_portrait"}
 
 
-class ChatWriter:
+class ChatWriter(Asker):
     """Asks a chat model, within its window and a budget of tokens.
 
     Prompt and passages are planned by an estimate that is above what usual models count; what was spent is what the
@@ -59,30 +45,17 @@ class ChatWriter:
         run_tokens: int,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        self._asker = Asker(chat, reply_tokens=reply_tokens, run_tokens=run_tokens, check=check)
+        super().__init__(chat, reply_tokens=reply_tokens, run_tokens=run_tokens, check=check)
         self._encoder = encoder
         longest = max(estimated_tokens(_prompt(name, 9_999)) for name in (*get_args(Task), "update_summary"))
-        needed = longest + 4 * reply_tokens + MARGIN_TOKENS
-        if chat.window < needed:
-            raise ConfigError(
-                f"a chat model's window of {chat.window} tokens is too small for replies of {reply_tokens}: "
-                f"at least {needed} are needed"
-            )
-
-    @property
-    def model(self) -> str | None:
-        return self._asker.chat.name
-
-    @property
-    def spent(self) -> Spent:
-        return self._asker.spent
+        self.room_or_raise(longest, least=3 * reply_tokens, purpose=f"to write replies of {reply_tokens}")
 
     def write(self, task: Task, passages: Sequence[Passage]) -> str | None:
         """See ``Writer.write``."""
         lines = [_line(passage) for passage in passages]
         while True:
             system = self._system(task)
-            room = self._room(system)
+            room = self.room(estimated_tokens(system))
             parts = _parts(lines, room)
             written = [self._asked(system, "\n".join(part), _SUMMARY) for part in parts]
             if len(written) == 1:
@@ -100,21 +73,16 @@ class ChatWriter:
     # -- inside --
 
     def _system(self, name: str) -> str:
-        tokens = min(self._asker.reply_tokens, self._encoder.window)
+        tokens = min(self.reply_tokens, self._encoder.window)
         return _prompt(name, max(20, int(tokens * _WORDS_A_TOKEN) // 10 * 10))
 
-    def _room(self, system: str) -> int:
-        """Estimated tokens of passages beside the prompt and the reply."""
-        return self._asker.chat.window - estimated_tokens(system) - self._asker.reply_tokens - MARGIN_TOKENS
-
     def _asked(self, system: str, content: str, schema: Mapping[str, Any]) -> str:
-        reply = self._asker.ask(system, content, schema)
-        return fitted(_summary(reply), self._encoder.tokenize, limit=self._encoder.window)
+        return fitted(_summary(self.ask(system, content, schema)), self._encoder.tokenize, limit=self._encoder.window)
 
 
-def _summary(text: str) -> str:
+def _summary(reply: Mapping[str, Any]) -> str:
     """The summary in a reply. Raises ModelError for one that is none (case 89)."""
-    value = json.loads(text).get("summary")
+    value = reply.get("summary")
     if not isinstance(value, str) or value.strip().strip(".").casefold() in _NOTHING | {""}:
         raise ModelError("the chat model gave no summary")
     return value.strip()
@@ -139,6 +107,5 @@ def _parts(lines: Sequence[str], room: int) -> list[list[str]]:
     return parts
 
 
-@lru_cache
 def _prompt(name: str, words: int) -> str:
-    return (_PROMPTS / f"{name}.md").read_text("utf-8").replace("{words}", str(words)).strip()
+    return prompt(name).replace("{words}", str(words))
