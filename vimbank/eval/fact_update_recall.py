@@ -22,6 +22,7 @@ from vimbank.domain.models import MemoryDraft, MemoryState, Query
 from vimbank.errors import InvalidInput, VimbankError
 from vimbank.eval.fact_updates import KINDS, SPLITS, Case, Told, distractors, read_case
 from vimbank.eval.machine import describe_machine
+from vimbank.eval.report import publish
 from vimbank.service import MemoryService
 
 __all__ = ["BANKS", "Outcome", "evaluate", "main", "read_cases", "summary", "to_markdown"]
@@ -339,12 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": describe_machine(),
         "runs": runs,
     }
-    as_json = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    if chosen.out is not None:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        (chosen.out / "fact-updates.json").write_text(as_json, encoding="utf-8")
-        (chosen.out / "fact-updates.md").write_text(to_markdown(report), encoding="utf-8")
-    sys.stdout.write(as_json if chosen.json else to_markdown(report))
+    publish(report, to_markdown(report), stem="fact-updates", out=chosen.out, as_json=chosen.json)
     return 0
 
 

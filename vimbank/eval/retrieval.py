@@ -6,7 +6,6 @@
 
 import argparse
 import hashlib
-import json
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from vimbank.errors import InvalidInput, NotFound, VimbankError
 from vimbank.eval.derive import write_derived
 from vimbank.eval.machine import describe_machine
 from vimbank.eval.metrics import all_at_k, any_at_k, mrr, ndcg_at_k, recall_at_k
+from vimbank.eval.report import publish
 from vimbank.ingestion.datasets import LOADERS, Loader, Question
 from vimbank.service import MemoryService
 
@@ -315,12 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except VimbankError as error:
             sys.stderr.write(f"scripts/eval-retrieval: {error}\n")
             return 2
-    as_json = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    if chosen.out is not None:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        (chosen.out / f"retrieval-{chosen.name}.json").write_text(as_json)
-        (chosen.out / f"retrieval-{chosen.name}.md").write_text(to_markdown(report))
-    sys.stdout.write(as_json if chosen.json else to_markdown(report))
+    publish(report, to_markdown(report), stem=f"retrieval-{chosen.name}", out=chosen.out, as_json=chosen.json)
     return 0
 
 
