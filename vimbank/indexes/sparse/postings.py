@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vimbank.domain.models import FloatArray
 from vimbank.domain.text import analyzer_identity
-from vimbank.errors import IndexCorrupt, InvalidInput
+from vimbank.errors import IndexCorrupt
+from vimbank.indexes.sparse.parameters import check_parameters
 from vimbank.ports import Arrays, SparseScores
 
 __all__ = ["PostingsIndex"]
@@ -57,10 +58,7 @@ class PostingsIndex:
 
     def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
         """k1 > 0: saturation; b in [0, 1]: length normalisation. Raises InvalidInput outside."""
-        if not k1 > 0:
-            raise InvalidInput.of("k1", "must be above 0")
-        if not 0 <= b <= 1:
-            raise InvalidInput.of("b", "must be in [0, 1]")
+        check_parameters(k1, b)
         self._k1 = k1
         self._b = b
         self._clear()

@@ -10,7 +10,8 @@ from rank_bm25 import BM25Okapi
 
 from vimbank.domain.models import FloatArray
 from vimbank.domain.text import analyzer_identity
-from vimbank.errors import IndexCorrupt, InvalidInput
+from vimbank.errors import IndexCorrupt
+from vimbank.indexes.sparse.parameters import check_parameters
 from vimbank.ports import Arrays, SparseScores
 
 __all__ = ["RankBM25Index"]
@@ -41,10 +42,7 @@ class RankBM25Index:
 
     def __init__(self, k1: float = 1.2, b: float = 0.75) -> None:
         """k1 > 0: saturation; b in [0, 1]: length normalisation. Raises InvalidInput outside."""
-        if not k1 > 0:
-            raise InvalidInput.of("k1", "must be above 0")
-        if not 0 <= b <= 1:
-            raise InvalidInput.of("b", "must be in [0, 1]")
+        check_parameters(k1, b)
         self._k1 = k1
         self._b = b
         self._documents: list[list[str]] = []
