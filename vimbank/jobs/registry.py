@@ -7,27 +7,27 @@ from typing import Any, Final
 
 from vimbank.domain.jobs import QueueName
 from vimbank.errors import InvalidInput
-from vimbank.jobs import check, compact, erase, follow, reindex, reinforce, snapshot
-from vimbank.jobs.assess import PARAMS as ASSESS_PARAMS
-from vimbank.jobs.assess import assess
-from vimbank.jobs.assess import validate as validate_assess
-from vimbank.jobs.conflicts import PARAMS as CONFLICTS_PARAMS
-from vimbank.jobs.conflicts import conflicts
-from vimbank.jobs.conflicts import validate as validate_conflicts
-from vimbank.jobs.consolidate import PARAMS as CONSOLIDATE_PARAMS
-from vimbank.jobs.consolidate import consolidate
-from vimbank.jobs.consolidate import validate as validate_consolidate
+from vimbank.jobs import (
+    assess,
+    check,
+    compact,
+    conflicts,
+    consolidate,
+    derive,
+    erase,
+    expire,
+    follow,
+    forget,
+    forgetting,
+    portrait,
+    prune,
+    reindex,
+    reinforce,
+    snapshot,
+    summarise,
+)
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.derive import PARAMS as DERIVE_PARAMS
-from vimbank.jobs.derive import validate as validate_derive
-from vimbank.jobs.expire import expire
-from vimbank.jobs.forget import forget
-from vimbank.jobs.forgetting import PARAMS as FORGETTING_PARAMS
-from vimbank.jobs.forgetting import validate as validate_forgetting
 from vimbank.jobs.params import none as no_params
-from vimbank.jobs.portrait import portrait
-from vimbank.jobs.prune import prune
-from vimbank.jobs.summarise import summarise
 
 __all__ = ["JOBS", "JobSpec", "spec_of"]
 
@@ -112,52 +112,52 @@ _ALL: Final = (
     JobSpec(
         name="forget",
         queue="lifecycle",
-        run=forget,
+        run=forget.forget,
         description="Archive what has faded, or is over its bank's capacity.",
-        validate=validate_forgetting,
-        params=FORGETTING_PARAMS,
+        validate=forgetting.validate,
+        params=forgetting.PARAMS,
     ),
     JobSpec(
         name="expire",
         queue="lifecycle",
-        run=expire,
+        run=expire.expire,
         description="Archive what has expired.",
-        validate=validate_forgetting,
-        params=FORGETTING_PARAMS,
+        validate=forgetting.validate,
+        params=forgetting.PARAMS,
     ),
     JobSpec(
         name="prune",
         queue="lifecycle",
-        run=prune,
+        run=prune.prune,
         description="Delete what was archived longer ago than its bank's grace.",
-        validate=validate_forgetting,
-        params=FORGETTING_PARAMS,
+        validate=forgetting.validate,
+        params=forgetting.PARAMS,
     ),
     JobSpec(
         name="assess",
         queue="summaries",
-        run=assess,
+        run=assess.assess,
         description="Judge what is worth remembering: what nobody judged yet, with a model what no model judged.",
-        validate=validate_assess,
-        params=ASSESS_PARAMS,
+        validate=assess.validate,
+        params=assess.PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(
         name="conflicts",
         queue="summaries",
-        run=conflicts,
+        run=conflicts.conflicts,
         description="Supersede what newer memories contradict, where no write has.",
-        validate=validate_conflicts,
-        params=CONFLICTS_PARAMS,
+        validate=conflicts.validate,
+        params=conflicts.PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(
         name="consolidate",
         queue="lifecycle",
-        run=consolidate,
+        run=consolidate.consolidate,
         description="Fold memories that say the same in other words.",
-        validate=validate_consolidate,
-        params=CONSOLIDATE_PARAMS,
+        validate=consolidate.validate,
+        params=consolidate.PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(
@@ -170,19 +170,19 @@ _ALL: Final = (
     JobSpec(
         name="summarise",
         queue="summaries",
-        run=summarise,
+        run=summarise.summarise,
         description="Write the summaries of turns, days and all days that are missing or stale.",
-        validate=validate_derive,
-        params=DERIVE_PARAMS,
+        validate=derive.validate,
+        params=derive.PARAMS,
         time_limit_s=86_400.0,
     ),
     JobSpec(
         name="portrait",
         queue="summaries",
-        run=portrait,
+        run=portrait.portrait,
         description="Write the portraits of users that are missing or stale.",
-        validate=validate_derive,
-        params=DERIVE_PARAMS,
+        validate=derive.validate,
+        params=derive.PARAMS,
         time_limit_s=86_400.0,
     ),
 )
