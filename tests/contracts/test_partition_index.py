@@ -229,6 +229,31 @@ class TestSavedForm:
         restored.apply([tombstone("m5", 21), stored("new", "entry9 beta", 22)])
         assert both_legs(restored, "entry9 beta") == ("new", "new")
 
+    def test_a_copy_is_the_same_and_stays_so(self, index: LocalPartition) -> None:
+        live = numbered(range(6))
+        index.apply(live)
+        index.cursor = 6
+        copied = index.copy()
+        index.apply([tombstone("m1", 7), stored("m2", "another text", 8), *numbered(range(6, 9), revision=9)])
+        assert copied.compare(live) == []
+        assert (copied.cursor, len(copied), len(index)) == (6, 6, 8)
+        copied.apply([tombstone("m4", 20)])
+        assert both_legs(index, "entry4 alpha") == ("m4", "m4")
+
+    @pytest.mark.parametrize("leg", ["dense", "sparse", "_roster"])
+    def test_a_copy_hides_no_difference_of_the_legs(self, index: LocalPartition, leg: str) -> None:
+        live = numbered(range(3))
+        index.apply(live)
+        getattr(index, leg).remove(2)
+        assert index.compare(live)
+        assert index.copy().compare(live) == index.compare(live)
+
+    def test_a_copy_hides_no_id_that_is_not_found(self, index: LocalPartition) -> None:
+        live = numbered(range(3))
+        index.apply(live)
+        del index._roster._rows["m1"]
+        assert index.copy().compare(live) == ["m1: missing from the index"]
+
     def test_legs_of_different_moments_are_refused(self, index: LocalPartition) -> None:
         index.apply(numbered(range(3)))
         early = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in index.dump().items()}

@@ -20,7 +20,7 @@ from vimbank.feed.follow import Follower
 from vimbank.feed.remote import RemoteFollower
 from vimbank.ports import Embedded, EncoderIdentity, MemoryStore
 
-__all__ = ["Auditor", "Checker", "Rewrite"]
+__all__ = ["Auditor", "Checker", "IndexChecker", "Rewrite"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ _EMBEDDED_AT_ONCE: Final = 256
 _LEGS: Final = ("roster", "dense", "sparse")
 """What ``WritableIndex.compare`` names where it counts rows, in the place of an id."""
 _PAGE: Final = 1_000
+_FIRST: Final = 256
+"""Memories read while the index may not move: few, as searches wait for them."""
 
 Rewrite = Callable[[Partition, frozenset[str]], None]
 """Bring these summaries and portraits of a partition up to date, and no other. Raises VimbankError."""
@@ -84,7 +86,7 @@ class Checker:
     ) -> None:
         self._store = store
         self._auditor = auditor
-        self._indexes = indexes
+        self._own = IndexChecker(store, indexes, identity, repair=repair)
         self._remotes = remotes
         self._embed = embed
         self._identity = identity
@@ -95,7 +97,7 @@ class Checker:
 
     def run(self, tenant: str | None, progress: Callable[[int, int], None]) -> CheckReport:
         """Everything of a tenant, None: of all; of the store itself always all."""
-        problems = self._settled(self._auditor.problems, self._mend_store)
+        problems = _settled(self._repair, self._auditor.problems, self._mend_store)
         live = self._store.partitions(tenant)
         past = [each for each in self._auditor.known_partitions(tenant) if each not in set(live)]
         checks = []
@@ -108,38 +110,16 @@ class Checker:
             if found:
                 checks.append(PartitionCheck(partition, 0, found))
         if tenant is None:
-            problems += self._settled(lambda: self._strays(live), lambda: self._drop_strays(live))
+            problems += self._own.strays(live)
         return CheckReport(checks, problems)
 
     # -- the steps of every part --
 
-    def _settled(self, look: Callable[[], Sequence[Problem]], mend: Callable[[], None]) -> list[Problem]:
-        found = list(look())
-        if not found or not self._repair:
-            return found
-        why: str | None = None
-        try:
-            mend()
-        except VimbankError as error:
-            why = str(error)
-        report = after_repair(found, look(), why)
-        gone = sum(problem.repaired for problem in report)
-        _LOG.warning("%d of %d problems were repaired, such as «%s»", gone, len(report), found[0].text)
-        return report
-
     def _partition(self, partition: Partition) -> PartitionCheck:
-        problems = self._settled(lambda: self._stale(partition), lambda: self._refresh(partition))
-        counts: list[int] = []
-
-        def look() -> Sequence[Problem]:
-            found, count = self._inside(partition)
-            counts.append(count)
-            return found
-
-        problems += self._settled(look, lambda: self._indexes.rebuild(partition))
-        problems += self._settled(lambda: self._saved(partition), lambda: self._indexes.rebuild(partition))
-        problems += self._outside(partition)
-        return PartitionCheck(partition, counts[-1], problems)
+        problems = _settled(self._repair, lambda: self._stale(partition), lambda: self._refresh(partition))
+        inside = self._own.partition(partition)
+        problems += [*inside.problems, *self._outside(partition)]
+        return PartitionCheck(partition, inside.memories, problems)
 
     def _live(self, partition: Partition) -> Sequence[Change]:
         return [change for batch in self._store.live(partition) for change in batch]
@@ -195,7 +175,76 @@ class Checker:
         if self._rewrite is not None:
             self._rewrite(partition, frozenset(self._stale_texts(partition)))
 
-    # -- in process --
+    # -- outside the process --
+
+    def _outside(self, partition: Partition) -> list[Problem]:
+        problems: list[Problem] = []
+        for follower in self._remotes:
+            component = cast(Component, f"remote_{follower.name}")
+
+            def look(follower: RemoteFollower = follower, component: Component = component) -> list[Problem]:
+                try:
+                    found = follower.differences(partition, lambda: self._live(partition))
+                except (BackendError, ConfigError) as error:
+                    return [Problem(component, UNCOMPARED, why=str(error))]
+                return [_problem(component, text) for text in found]
+
+            problems += _settled(self._repair, look, lambda follower=follower: self._reapply(follower, partition))  # type: ignore[misc]
+        return problems
+
+    def _reapply(self, follower: RemoteFollower, partition: Partition) -> None:
+        follower.repair(partition, lambda: self._live(partition))
+        if follower.name in self._refilled or not follower.differences(partition, lambda: self._live(partition)):
+            return
+        self._refilled.add(follower.name)  # once a check: what is wrong after that is not for another refill
+        follower.refill()
+
+
+class IndexChecker:
+    """One check of what this process alone holds: its in-process indexes, and their snapshots.
+
+    Searches go on meanwhile: an index is compared as a copy.
+
+    Args:    identity: the store's encoder; None: it has not been given one yet.  repair: False: nothing is changed.
+    """
+
+    def __init__(
+        self, store: MemoryStore, indexes: Follower, identity: EncoderIdentity | None, *, repair: bool
+    ) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._identity = identity
+        self._repair = repair
+
+    def run(self, progress: Callable[[int, int], None]) -> CheckReport:
+        """What is in memory now, or was set aside as damaged. What is neither is checked as it is loaded."""
+        live = self._store.partitions()
+        loaded = self._indexes.loaded()  # in this order, so that what is used least stays the first to leave memory
+        others = set(live) - set(loaded) if self._indexes.status().damaged else ()
+        wanted = [*loaded, *sorted(filter(self._indexes.set_aside, others))]
+        checks = []
+        for done, partition in enumerate(wanted, 1):
+            if self._indexes.is_loaded(partition) or self._indexes.set_aside(partition):
+                checks.append(self.partition(partition))
+            progress(done, len(wanted))
+        return CheckReport(checks, self.strays(live))
+
+    def partition(self, partition: Partition) -> PartitionCheck:
+        """The index of a partition, loaded where it was not, and its snapshot."""
+        counts: list[int] = []
+
+        def look() -> Sequence[Problem]:
+            found, count = self._inside(partition)
+            counts.append(count)
+            return found
+
+        problems = _settled(self._repair, look, lambda: self._indexes.rebuild(partition))
+        problems += _settled(self._repair, lambda: self._saved(partition), lambda: self._indexes.rebuild(partition))
+        return PartitionCheck(partition, counts[-1], problems)
+
+    def strays(self, live: Sequence[Partition]) -> list[Problem]:
+        """Files that were set aside and belong to none of these partitions, which are all that hold something."""
+        return _settled(self._repair, lambda: self._strays(live), lambda: self._drop_strays(live))
 
     def _inside(self, partition: Partition) -> tuple[list[Problem], int]:
         """What differs, and how many memories the store has: as of a moment at which the index holds all that was
@@ -213,11 +262,16 @@ class Checker:
 
     def _differences(self, partition: Partition) -> tuple[Sequence[str], int, frozenset[str]]:
         """What differs, the memories in the store, and the ids of those written in between, which may be why."""
-        with self._indexes.read(partition) as index:
-            live = self._live(partition)
-            seen = [self._usable(change) for change in live if change.revision <= index.cursor]
-            moved = frozenset(change.id for change in self._since(index.cursor, partition))
-            return index.compare(seen), len(live), moved
+        with self._indexes.read(partition) as held:
+            # Begun here, so that both tell of one moment. The rest takes seconds, and whoever writes to the partition
+            # or searches it then would wait.
+            batches = iter(self._store.live(partition, batch=_FIRST))
+            live = list(next(batches, []))
+            index = held.copy()
+        live += [change for batch in batches for change in batch]
+        seen = [self._usable(change) for change in live if change.revision <= index.cursor]
+        moved = frozenset(change.id for change in self._since(index.cursor, partition))
+        return index.compare(seen), len(live), moved
 
     def _since(self, cursor: int, partition: Partition) -> Iterator[Change]:
         while changes := self._store.changes(cursor, limit=_PAGE, partition=partition):
@@ -244,29 +298,21 @@ class Checker:
         """Of partitions that hold nothing, or that nobody knows any more: there is nothing to wait for."""
         self._indexes.drop_strays(self._indexes.strays(live))
 
-    # -- outside the process --
 
-    def _outside(self, partition: Partition) -> list[Problem]:
-        problems: list[Problem] = []
-        for follower in self._remotes:
-            component = cast(Component, f"remote_{follower.name}")
-
-            def look(follower: RemoteFollower = follower, component: Component = component) -> list[Problem]:
-                try:
-                    found = follower.differences(partition, lambda: self._live(partition))
-                except (BackendError, ConfigError) as error:
-                    return [Problem(component, UNCOMPARED, why=str(error))]
-                return [_problem(component, text) for text in found]
-
-            problems += self._settled(look, lambda follower=follower: self._reapply(follower, partition))  # type: ignore[misc]
-        return problems
-
-    def _reapply(self, follower: RemoteFollower, partition: Partition) -> None:
-        follower.repair(partition, lambda: self._live(partition))
-        if follower.name in self._refilled or not follower.differences(partition, lambda: self._live(partition)):
-            return
-        self._refilled.add(follower.name)  # once a check: what is wrong after that is not for another refill
-        follower.refill()
+def _settled(repair: bool, look: Callable[[], Sequence[Problem]], mend: Callable[[], None]) -> list[Problem]:
+    """Look, and where something is to be repaired, mend and look again."""
+    found = list(look())
+    if not found or not repair:
+        return found
+    why: str | None = None
+    try:
+        mend()
+    except VimbankError as error:
+        why = str(error)
+    report = after_repair(found, look(), why)
+    gone = sum(problem.repaired for problem in report)
+    _LOG.warning("%d of %d problems were repaired, such as «%s»", gone, len(report), found[0].text)
+    return report
 
 
 def _problem(component: Component, text: str) -> Problem:

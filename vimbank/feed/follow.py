@@ -42,6 +42,10 @@ class WritableIndex(PartitionIndex, Protocol):
         """Differences to the store's indexed memories of the partition; none: []."""
         ...
 
+    def copy(self) -> "WritableIndex":
+        """The same, apart: it stays as it is, whatever becomes of this one."""
+        ...
+
     def dump(self) -> Arrays: ...
 
     def restore(self, arrays: Arrays) -> None: ...
@@ -145,12 +149,27 @@ class Follower:
         told = [] if fault is None else [f"snapshot {fault}"]
         return told + [f"snapshot {name} was damaged and set aside" for name in self._snapshots.damaged(partition)]
 
+    def loaded(self) -> list[Partition]:
+        """The partitions that are in memory, the least recently used first."""
+        with self._lock:
+            return list(self._slots)
+
+    def is_loaded(self, partition: Partition) -> bool:
+        """Whether the partition is in memory."""
+        with self._lock:
+            return partition in self._slots
+
+    def set_aside(self, partition: Partition) -> bool:
+        """Whether a damaged snapshot of the partition was set aside."""
+        return self._snapshots is not None and bool(self._snapshots.damaged(partition))
+
     def strays(self, known: Iterable[Partition]) -> list[str]:
         """Names of files that were set aside and belong to none of these partitions."""
         if self._snapshots is None:
             return []
-        theirs = {name for partition in known for name in self._snapshots.damaged(partition)}
-        return [name for name in self._snapshots.damaged() if name not in theirs]
+        names = self._snapshots.damaged()
+        theirs = {name for partition in known for name in self._snapshots.damaged(partition)} if names else ()
+        return [name for name in names if name not in theirs]
 
     def drop_strays(self, names: Iterable[str]) -> None:
         """Delete files that were set aside."""

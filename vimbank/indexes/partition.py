@@ -48,7 +48,7 @@ class LocalPartition:
         self.sparse = sparse
         self.cursor = 0
         self._analyze = analyze
-        self._empty_sparse = copy.deepcopy(sparse)  # for `compare`
+        self._empty_dense, self._empty_sparse = copy.deepcopy(dense), copy.deepcopy(sparse)  # for copies
         self._roster = Roster()
 
     @property
@@ -189,6 +189,17 @@ class LocalPartition:
         if not len(self._roster) == len(self.dense) == len(self.sparse):
             raise IndexCorrupt("partition", "the saved legs hold different numbers of rows")
 
+    def copy(self) -> "LocalPartition":
+        """The same, apart: it stays as it is, whatever becomes of this one. Without what is built lazily."""
+        made = LocalPartition(
+            self._partition, copy.deepcopy(self._empty_dense), copy.deepcopy(self._empty_sparse), self._analyze
+        )
+        made.dense.restore(_copied(self.dense.dump()))
+        made.sparse.restore(_copied(self.sparse.dump()))
+        made._roster = self._roster.copy()
+        made.cursor = self.cursor
+        return made
+
     # -- checking --
 
     def compare(self, live: Iterable[Change]) -> list[str]:
@@ -255,6 +266,10 @@ class LocalPartition:
 
 def _batches(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _copied(arrays: Arrays) -> Arrays:
+    return {name: each.copy() if isinstance(each, np.ndarray) else each for name, each in arrays.items()}
 
 
 def _is_indexed(change: Change) -> bool:

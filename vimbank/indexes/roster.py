@@ -468,6 +468,13 @@ class Roster:
 
 
 def content_number(memory: Memory) -> float:
+    def copy(self) -> "Roster":
+        """The same, apart; what is built lazily is left out."""
+        copied = Roster()
+        copied.restore(self.dump() | {"numbers": self._numbers[:, : len(self)].copy()})
+        copied._rows = dict(self._rows)
+        return copied
+
     """48 bits of the content hash; NaN, which equals nothing, where there is none."""
     if not memory.content_hash:
         return np.nan
