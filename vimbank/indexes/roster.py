@@ -466,8 +466,6 @@ class Roster:
             column.restore(codes, known)
         self._groups = {name: group for group, name in enumerate(_decode(arrays["groups"].tobytes()))}
 
-
-def content_number(memory: Memory) -> float:
     def copy(self) -> "Roster":
         """The same, apart; what is built lazily is left out."""
         copied = Roster()
@@ -475,6 +473,8 @@ def content_number(memory: Memory) -> float:
         copied._rows = dict(self._rows)
         return copied
 
+
+def content_number(memory: Memory) -> float:
     """48 bits of the content hash; NaN, which equals nothing, where there is none."""
     if not memory.content_hash:
         return np.nan
