@@ -12,11 +12,10 @@ from vimbank.domain.models import ListQuery, MemoryDraft, MemoryState, Sample
 from vimbank.errors import BackendUnavailable, ModelError
 from vimbank.ingestion.dialog import Turn
 from vimbank.jobs.assess import assess
-from vimbank.jobs.assess import validate as validate_assess
 from vimbank.jobs.conflicts import conflicts
 from vimbank.jobs.conflicts import validate as validate_conflicts
 from vimbank.jobs.context import JobContext, Surroundings
-from vimbank.jobs.derive import validate
+from vimbank.jobs.params import partitions_and_dry_run
 from vimbank.jobs.pulse import JobCancelled
 from vimbank.jobs.summarise import summarise
 from vimbank.llm.assess import ChatJudge
@@ -107,7 +106,7 @@ def test_a_summary_by_it_is_a_whole_one_or_none(open_chat: OpenChat, service: Me
         writer=lambda check: ChatWriter(chat, service.encoder, reply_tokens=64, run_tokens=10**6, check=check),
     )
     try:
-        report = summarise(JobContext(around, Pulse()), validate({}))  # type: ignore[arg-type]
+        report = summarise(JobContext(around, Pulse()), partitions_and_dry_run({}))  # type: ignore[arg-type]
     except ModelError:
         report = None
     written = service.list(ListQuery(tenant="default", kind="summary")).items
@@ -138,7 +137,7 @@ def test_a_judgement_by_it_is_one_of_the_known_or_none(open_chat: OpenChat, serv
         judge=lambda check: ChatJudge(chat, run_tokens=10**6, check=check),
     )
     try:
-        report = assess(JobContext(around, Pulse()), validate_assess({}))  # type: ignore[arg-type]
+        report = assess(JobContext(around, Pulse()), partitions_and_dry_run({}))  # type: ignore[arg-type]
     except ModelError:
         report = None
     after = service.get("default", before.id)

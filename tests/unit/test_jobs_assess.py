@@ -11,8 +11,9 @@ from vimbank.chat.scripted import Asked, Line, ScriptedChat
 from vimbank.domain.models import AddResult, Event, ListQuery, Memory, MemoryDraft, MemoryPatch, Sample
 from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError, InvalidInput, ModelError
 from vimbank.ingestion.dialog import Turn
-from vimbank.jobs.assess import assess, validate
+from vimbank.jobs.assess import assess
 from vimbank.jobs.context import JobContext, Surroundings
+from vimbank.jobs.params import partitions_and_dry_run
 from vimbank.llm.assess import ChatJudge
 from vimbank.ports import Judged
 from vimbank.service import MemoryService
@@ -44,7 +45,7 @@ def run(
 ) -> Mapping[str, Any]:
     judge = None if chat is None else lambda check: ChatJudge(chat, run_tokens=run_tokens, check=check)
     around = Surroundings(service, None, clock, None, (), 7.0, judge=judge)  # type: ignore[arg-type]
-    return assess(JobContext(around, Pulse()), validate(given))  # type: ignore[arg-type]
+    return assess(JobContext(around, Pulse()), partitions_and_dry_run(given))  # type: ignore[arg-type]
 
 
 def say(service: MemoryService, *rounds: tuple[str, str]) -> list[str]:
@@ -122,7 +123,7 @@ def test_text_and_time_of_update_stay(service: MemoryService, clock: SettableClo
 @pytest.mark.parametrize("params", [{"dry_run": "yes"}, {"kind": "note"}, {"user": ""}])
 def test_bad_parameters_are_refused(params: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        validate(params)
+        partitions_and_dry_run(params)
 
 
 # --- a chat model -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from vimbank.domain.summaries import FAN_IN
 from vimbank.errors import BackendRejected, BackendUnavailable, ConfigError, InvalidInput, ModelError
 from vimbank.ingestion.dialog import Turn
 from vimbank.jobs.context import JobContext, Surroundings
-from vimbank.jobs.derive import validate
+from vimbank.jobs.params import partitions_and_dry_run
 from vimbank.jobs.portrait import portrait
 from vimbank.jobs.pulse import JobCancelled
 from vimbank.jobs.registry import JOBS
@@ -80,7 +80,7 @@ class Around:
             7.0,
             writer=None if self.chat is None else writer,
         )
-        return dict(job(JobContext(around, self.pulse), validate(params)))  # type: ignore[arg-type]
+        return dict(job(JobContext(around, self.pulse), partitions_and_dry_run(params)))  # type: ignore[arg-type]
 
     def derived(self, kind: str = "summary", level: str | None = None) -> list[Memory]:
         found = self.service.list(ListQuery(tenant="default", user_id="ana", kind=kind, limit=1_000)).items
@@ -430,7 +430,7 @@ def test_the_jobs_are_registered_and_run_by_name(service: MemoryService, clock: 
 @pytest.mark.parametrize("params", [{"users": "ana"}, {"dry_run": "yes"}, {"user": ""}, {"bank": 3}], ids=str)
 def test_parameters_are_checked(params: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        validate(params)
+        partitions_and_dry_run(params)
 
 
 def test_what_a_model_is_asked(around: Around) -> None:

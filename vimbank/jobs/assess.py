@@ -8,13 +8,12 @@ from vimbank.domain.models import SEGMENT_KIND, Memory, Partition, Sample
 from vimbank.errors import BackendRejected, ModelError
 from vimbank.ingestion.assess import dialog_kind, is_assessed
 from vimbank.jobs.context import JobContext
-from vimbank.jobs.derive import validate
 from vimbank.jobs.failures import Failures, Stopped
 from vimbank.llm.assess import BY_MODEL, ChatJudge
 from vimbank.llm.writer import Spent, TokensSpent
 from vimbank.ports import Judged
 
-__all__ = ["PARAMS", "assess", "validate"]
+__all__ = ["PARAMS", "assess"]
 
 PARAMS: Final[Mapping[str, str]] = {
     "tenant": "only this tenant's memories; left out: all",

@@ -4,9 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from vimbank.domain.json_values import flag_value
 from vimbank.domain.models import Memory, MemoryDraft, MemoryPatch, Partition
-from vimbank.domain.sanitize import clean_id
 from vimbank.domain.summaries import (
     FAN_IN,
     Derived,
@@ -23,11 +21,10 @@ from vimbank.domain.summaries import (
 from vimbank.errors import BackendRejected, Conflict, InvalidInput, ModelError, NotFound
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.failures import Failures
-from vimbank.jobs.params import only
 from vimbank.llm.extractive import ExtractiveWriter
 from vimbank.llm.writer import Passage, Task, Writer
 
-__all__ = ["PARAMS", "Derivation", "Tally", "passages", "run_over_partitions", "validate"]
+__all__ = ["PARAMS", "Derivation", "Tally", "passages", "run_over_partitions"]
 
 T = TypeVar("T")
 
@@ -39,13 +36,6 @@ PARAMS: Final[Mapping[str, str]] = {
 }
 _PAGE: Final = 1_000
 _TRIES: Final = 3
-
-
-def validate(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``tenant``, ``user``, ``bank``, ``dry_run``; see ``PARAMS``."""
-    only(params, *PARAMS)
-    given = {name: clean_id(params[name], f"params.{name}") for name in ("tenant", "user", "bank") if name in params}
-    return {**given, "dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
 
 
 @dataclass(slots=True)

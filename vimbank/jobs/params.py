@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vimbank.domain.json_values import flag_value
 from vimbank.domain.sanitize import clean_id
 from vimbank.errors import FieldError, InvalidInput
 
-__all__ = ["none", "only", "positive", "tenant_and_share"]
+__all__ = ["none", "only", "partitions_and_dry_run", "positive", "tenant_and_share"]
 
 
 def only(params: Mapping[str, Any], *allowed: str) -> None:
@@ -28,6 +29,13 @@ def positive(value: object, field: str, *, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise InvalidInput.of(field, f"must be a number above 0, at most {most:g}")
     return float(value)
+
+
+def partitions_and_dry_run(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``tenant``, ``user``, ``bank``, ids, where they are given, and ``dry_run``. Raises InvalidInput."""
+    only(params, "tenant", "user", "bank", "dry_run")
+    given = {name: clean_id(params[name], f"params.{name}") for name in ("tenant", "user", "bank") if name in params}
+    return {**given, "dry_run": flag_value(params.get("dry_run", False), "params.dry_run")}
 
 
 def tenant_and_share(params: Mapping[str, Any]) -> dict[str, Any]:

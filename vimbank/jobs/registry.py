@@ -28,6 +28,7 @@ from vimbank.jobs import (
 )
 from vimbank.jobs.context import JobContext
 from vimbank.jobs.params import none as no_params
+from vimbank.jobs.params import partitions_and_dry_run
 
 __all__ = ["JOBS", "JobSpec", "spec_of"]
 
@@ -138,7 +139,7 @@ _ALL: Final = (
         queue="summaries",
         run=assess.assess,
         description="Judge what is worth remembering: what nobody judged yet, with a model what no model judged.",
-        validate=assess.validate,
+        validate=partitions_and_dry_run,
         params=assess.PARAMS,
         time_limit_s=86_400.0,
     ),
@@ -172,7 +173,7 @@ _ALL: Final = (
         queue="summaries",
         run=summarise.summarise,
         description="Write the summaries of turns, days and all days that are missing or stale.",
-        validate=derive.validate,
+        validate=partitions_and_dry_run,
         params=derive.PARAMS,
         time_limit_s=86_400.0,
     ),
@@ -181,7 +182,7 @@ _ALL: Final = (
         queue="summaries",
         run=portrait.portrait,
         description="Write the portraits of users that are missing or stale.",
-        validate=derive.validate,
+        validate=partitions_and_dry_run,
         params=derive.PARAMS,
         time_limit_s=86_400.0,
     ),
