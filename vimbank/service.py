@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from vimbank.domain.checks import CheckReport
+from vimbank.domain.checks import CheckReport, IndexChecks, index_checks
 from vimbank.domain.filters import And, Condition
 from vimbank.domain.models import (
     PARENT_KIND,
@@ -38,7 +38,7 @@ from vimbank.domain.sanitize import clean_id, clean_text
 from vimbank.domain.summaries import SUMMARY_KIND, DerivedKind, derived_of, marked, stale_ids
 from vimbank.domain.superseding import forget_readings
 from vimbank.errors import BackendError, ConfigError, Conflict, InvalidInput, NotFound, VimbankError
-from vimbank.feed.check import Auditor, Checker, Rewrite
+from vimbank.feed.check import Auditor, Checker, IndexChecker, Rewrite
 from vimbank.feed.follow import Follower, IndexStatus
 from vimbank.feed.recalls import RecallBuffer
 from vimbank.feed.remote import RemoteStatus
@@ -172,6 +172,8 @@ class MemoryService:
         self._recalls = RecallBuffer(log, flush_s=recalls_flush_s, fold=self._fold_log, fold_s=recalls_fold_s)
         self._on_close = on_close
         self._closed = False
+        self._index_checks: IndexChecks | None = None
+        self._noting = threading.Lock()
         self._use(encoder)
 
     def _use(self, encoder: Encoder) -> None:
@@ -643,7 +645,32 @@ class MemoryService:
             repair=repair,
             rewrite=rewrite,
         )
-        return checker.run(tenant, progress)
+        report = checker.run(tenant, progress)
+        if tenant is None:
+            self._note_check(report)
+        return report
+
+    def check_indexes(
+        self, *, repair: bool = False, progress: Callable[[int, int], None] = lambda _done, _all: None
+    ) -> CheckReport:
+        """Compare what this process alone holds, the indexes in memory and their snapshots, with the store.
+
+        ``check`` does so too, but only for the process in which it runs.
+
+        Args:    repair: make anew what differs, from the store.
+        """
+        report = IndexChecker(self._store, self._indexes, self._store.encoder_identity(), repair=repair).run(progress)
+        self._note_check(report)
+        return report
+
+    def _note_check(self, report: CheckReport) -> None:
+        with self._noting:
+            self._index_checks = index_checks(self._index_checks, report, at=self._clock())
+
+    @property
+    def index_checks(self) -> IndexChecks | None:
+        """What the checks of this process's own indexes have come to since it started; None before the first."""
+        return self._index_checks
 
     def reindex(
         self, encoder: Encoder, *, batch: int = 256, progress: Callable[[int], None] = lambda _done: None

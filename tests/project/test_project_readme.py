@@ -85,5 +85,5 @@ def test_changelog_has_an_unreleased_section_on_top() -> None:
 
 
 def test_readme_names_every_metric_with_its_meaning_and_no_other() -> None:
-    rows = re.findall(r"^\| `(vimbank_\w+)(?:\{component\})?` \| (.+) \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(vimbank_\w+)(?:\{[a-z,]+\})?` \| (.+) \|$", README, re.MULTILINE)
     assert dict(rows) == METRICS

@@ -26,7 +26,7 @@ from vimbank.api.routes import (
 )
 from vimbank.domain.jobs import JobState
 from vimbank.jobs.runner import Jobs
-from vimbank.observability.metrics import CheckCollector, Metrics
+from vimbank.observability.metrics import CheckCollector, IndexCheckCollector, Metrics
 from vimbank.service import MemoryService
 from vimbank.settings import Settings
 from vimbank.wiring.portability import receipts_folder
@@ -77,7 +77,10 @@ def create_app(service: MemoryService, settings: Settings, runner: Jobs) -> Fast
     )
     app.state.service = service
     app.state.jobs = runner
-    app.state.metrics = Metrics(CheckCollector(lambda: runner.list(name="check", state=JobState.SUCCEEDED, limit=100)))
+    app.state.metrics = Metrics(
+        CheckCollector(lambda: runner.list(name="check", state=JobState.SUCCEEDED, limit=100)),
+        IndexCheckCollector(lambda: service.index_checks, process=runner.process),
+    )
     app.state.closing = Event()
     app.state.max_document_bytes = max_bytes
     app.state.receipts = receipts_folder(settings)

@@ -3,11 +3,23 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, Literal, TypeAlias, get_args
 
 from vimbank.domain.models import Partition
 
-__all__ = ["COMPONENTS", "UNCOMPARED", "CheckReport", "Component", "PartitionCheck", "Problem", "after_repair"]
+__all__ = [
+    "COMPONENTS",
+    "OWN",
+    "UNCOMPARED",
+    "CheckReport",
+    "Component",
+    "IndexChecks",
+    "PartitionCheck",
+    "Problem",
+    "after_repair",
+    "index_checks",
+]
 
 Component: TypeAlias = Literal[
     "store", "embeddings", "index", "snapshots", "remote_sparse", "remote_dense", "summaries"
@@ -16,6 +28,8 @@ COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 """What is checked: the store's tables, the vectors in it, the in-process index of a partition and its snapshot file,
 the indexes outside the process, and the summaries and portraits."""
 
+OWN: Final[tuple[Component, ...]] = ("index", "snapshots")
+"""What each process has for itself, so that none can check it for another."""
 
 UNCOMPARED: Final = "cannot be compared with the store"
 """The text of a problem that hides all others of its part, such as an engine that is out of reach."""
@@ -73,6 +87,31 @@ class CheckReport:
     def repaired(self) -> Mapping[Component, int]:
         """How many of them are gone."""
         return Counter(problem.component for problem in self.everything if problem.repaired)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChecks:
+    """What the checks of one process's own indexes have come to, by component of ``OWN``.
+
+    ``found`` and ``remaining``: by the last one, which ended at ``at``. ``repaired``: by all since the process started.
+    """
+
+    at: datetime
+    found: Mapping[Component, int]
+    remaining: Mapping[Component, int]
+    repaired: Mapping[Component, int]
+
+
+def index_checks(before: IndexChecks | None, report: CheckReport, *, at: datetime) -> IndexChecks:
+    """The same after one more check, of its own indexes alone or of everything."""
+    found, repaired = report.found, report.repaired
+    former = {} if before is None else before.repaired
+    return IndexChecks(
+        at,
+        {each: found.get(each, 0) for each in OWN},
+        {each: found.get(each, 0) - repaired.get(each, 0) for each in OWN},
+        {each: former.get(each, 0) + repaired.get(each, 0) for each in OWN},
+    )
 
 
 def after_repair(before: Iterable[Problem], after: Iterable[Problem], why: str | None) -> list[Problem]:

@@ -87,7 +87,7 @@ class Jobs:
         self._lease_s = lease_s
         self._stopping = threading.Event()
         self._pulses = Pulses(every_s=min(_BEAT_S, lease_s / 3), stopping=self._stopping)
-        self._process = f"{socket.gethostname()}:{os.getpid()}"
+        self.process: Final = f"{socket.gethostname()}:{os.getpid()}"
         self._closers: list[Callable[[], None]] = []
 
     # -- ask and watch --
@@ -191,6 +191,34 @@ class Jobs:
         with self._pulses.of(lambda _progress: True, limit_s=math.inf) as pulse:
             yield JobContext(self._around, pulse)
 
+    @contextmanager
+    def alone(self, name: str, *, limit_s: float = math.inf) -> Iterator[JobContext | None]:
+        """The means of a run that one process of the store does at a time; None: another is at it, or its lease holds.
+
+        Nothing is recorded. The means' ``check`` raises as in a job. Raises BackendUnavailable.
+
+        Args:    name: of what is done.  limit_s: how long it may take, seconds.
+        """
+        owner, lease = self._owner(), f"jobs.{name}"
+
+        def hold() -> bool:
+            return self._store.hold(lease, owner, lease_s=self._lease_s, now=self._clock())
+
+        def beat(_progress: Progress) -> bool:
+            if not hold():
+                raise Conflict(f"another process holds {name}")
+            return True
+
+        if not hold():
+            yield None
+            return
+        try:
+            with self._pulses.of(beat, limit_s=limit_s) as pulse:
+                yield JobContext(self._around, pulse)
+        finally:
+            with suppress(BackendUnavailable):  # the lease runs out by itself
+                self._store.let_go(lease, owner)
+
     def requeue(self, *, queued_s: float | None = None) -> int:
         """Send again what lost its worker (case 122) or waits for longer than ``queued_s``; how many.
 
@@ -252,25 +280,13 @@ class Jobs:
             return spec.run(JobContext(self._around, pulse), params)
 
     def _run_unrecorded(self, spec: JobSpec, params: Mapping[str, Any]) -> Run:
-        owner, lease = self._owner(), f"jobs.{spec.name}"
-
-        def hold() -> bool:
-            return self._store.hold(lease, owner, lease_s=self._lease_s, now=self._clock())
-
-        def beat(_progress: Progress) -> bool:
-            if not hold():
-                raise Conflict(f"another process holds {spec.name}")
-            return True
-
-        if not hold():
-            return Run(spec.name, ran=False, note="another process is at it")
         try:
-            return Run(spec.name, ran=True, result=self._call(spec, params, beat))
+            with self.alone(spec.name, limit_s=spec.time_limit_s) as context:
+                if context is None:
+                    return Run(spec.name, ran=False, note="another process is at it")
+                return Run(spec.name, ran=True, result=spec.run(context, params))
         except (LeaseLost, JobInterrupted) as stopped:
             return Run(spec.name, ran=True, note=str(stopped))
-        finally:
-            with suppress(BackendUnavailable):  # the lease runs out by itself
-                self._store.let_go(lease, owner)
 
     def _unfinished(self, schedule: Schedule) -> Job | None:
         """A job that this schedule started and that has not ended."""
@@ -300,7 +316,7 @@ class Jobs:
 
     def _owner(self) -> str:
         """A name for one run: a process may lose a job and take it up again."""
-        return f"{self._process}:{uuid.uuid4().hex[:12]}"
+        return f"{self.process}:{uuid.uuid4().hex[:12]}"
 
 
 def _run(job: Job, *, ran: bool, note: str) -> Run:

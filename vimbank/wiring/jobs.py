@@ -7,6 +7,7 @@ from vimbank.chat.openai_compatible import OpenAICompatibleChat
 from vimbank.domain.jobs import Schedule
 from vimbank.errors import ConfigError, InvalidInput
 from vimbank.jobs.context import RemoteFollowing, Surroundings
+from vimbank.jobs.own_indexes import IndexWatch
 from vimbank.jobs.registry import JOBS, JobSpec
 from vimbank.jobs.runner import Jobs
 from vimbank.jobs.schedule import schedules
@@ -102,10 +103,10 @@ def open_jobs(
     jobs = Jobs(around, queue, lease_s=settings.jobs.lease_s, schedules=job_schedules(settings), specs=specs)
     if chat is not None:
         jobs.before_close(chat.close)
-    if threads is not None:
-        if settings.jobs.schedule:
-            service.leave_folding()
-        _serve(jobs, threads, scheduled=settings.jobs.schedule)
+    if threads is not None and settings.jobs.schedule:
+        service.leave_folding()
+    if serve:
+        _serve(jobs, threads, _index_watch(settings, jobs, service, clock), scheduled=settings.jobs.schedule)
     return jobs
 
 
@@ -179,17 +180,29 @@ def _queue(settings: Settings) -> JobQueue:
     return CeleryQueue(settings.redis.url.get_secret_value(), timeout_s=settings.redis.timeout_s)
 
 
-def _serve(jobs: Jobs, threads: ThreadQueue, *, scheduled: bool) -> None:
+def _index_watch(settings: Settings, jobs: Jobs, service: MemoryService, clock: Clock) -> IndexWatch | None:
+    """None: the server runs nothing by itself."""
+    if settings.jobs.runner == "embedded" and not settings.jobs.schedule:
+        return None
+    every_s, repair = settings.jobs.check_every_s, settings.jobs.check_repair
+    return IndexWatch(jobs, service, clock=clock, every_s=every_s, repair=repair)
+
+
+def _serve(jobs: Jobs, threads: ThreadQueue | None, watch: IndexWatch | None, *, scheduled: bool) -> None:
+    """Call what is due. ``threads``: run the jobs, too; None: workers do, and beat starts them."""
     from vimbank.queues.periodic import PeriodicCalls  # APScheduler: only a server needs it
 
     calls = PeriodicCalls()
-    calls.every(jobs.requeue_every_s, jobs.requeue, name="requeue")
-    if scheduled:
-        for schedule in jobs.schedules:
+    if watch is not None:
+        calls.every(watch.look_every_s, watch.look, name="check of the own indexes")
+    if threads is not None:
+        calls.every(jobs.requeue_every_s, jobs.requeue, name="requeue")
+        for schedule in jobs.schedules if scheduled else ():
             _plan(calls, jobs, schedule)
-    threads.start(jobs.run)
+        threads.start(jobs.run)
     jobs.before_close(calls.close)
-    jobs.requeue(queued_s=0)  # what a dead server left
+    if threads is not None:
+        jobs.requeue(queued_s=0)  # what a dead server left
     calls.start()
 
 

@@ -27,6 +27,9 @@ _TEXT: Final[Responses] = PLAIN | {
 
 @router.get("/metrics", response_class=Response, responses=_TEXT, summary="Metrics, for Prometheus")
 def metrics(request: Request, caller: Operator) -> Response:
-    """Problems that the last check found and left, how many were repaired, and when. Names no tenant."""
+    """What the last checks of everything and of this server's indexes found and left, what was repaired, and when.
+
+    Names no tenant.
+    """
     del caller
     return Response(request.app.state.metrics.exposition(), media_type=CONTENT_TYPE)
