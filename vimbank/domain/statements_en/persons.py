@@ -33,9 +33,9 @@ __all__ = ["read_person"]
 
 _AFTER: Final = re.compile(
     r"(?:,? (?:now|nowadays|these days|right now|at the moment|at present|currently|any ?more|any longer|already|again|"
-    r"at last|for good|after all|by now|from now on|as of (?:now|today|yesterday|this week)|(?:this|last) (?:week|"
-    r"month|"
-    r"year|spring|summer|autumn|fall|winter|morning|weekend|night)|yesterday|today|recently|lately|"
+    r"at last|for good|after all|by now|from now on|as of (?:now|today|yesterday|this week)|"
+    r"(?:this|last) (?:week|month|year|spring|summer|autumn|fall|winter|morning|weekend|night)|"
+    r"yesterday|today|recently|lately|"
     r"(?:a|two|three|a few|a couple of|some|several) (?:days?|weeks?|months?) ago|as well|too|though|full[- ]time|"
     r"with (?:my|his|her|our|the|their) [a-z]+(?: [a-z]+)?|with (?:two|three|four|five) \w+))+$",
     re.IGNORECASE,

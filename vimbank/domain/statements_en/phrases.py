@@ -73,10 +73,9 @@ BOUND: Final = (
     r"(?=$|[,.!;](?!\d)| (?:now|today|already|again|years?|and|by now|at last|this|these|yesterday|anymore)\b)"
 )
 TAIL: Final = re.compile(
-    r"\s+(?:because|since|for|with|near|now|nowadays|currently|again|anymore|any|too|today|yesterday|last|this|"
-    r"these|so|"
-    r"but|which|where|who|when|while|until|till|by|as|at|a (?:week|month|year|day|lot)|per|very|more|most|best|instead|"
-    r"even|though|in (?:the|\d|total|my|general)|of all|every|whenever|during|after|before|if|than)\b.*$"
+    r"\s+(?:because|since|for|with|near|now|nowadays|currently|again|anymore|any|too|today|yesterday|last|this|these|"
+    r"so|but|which|where|who|when|while|until|till|by|as|at|a (?:week|month|year|day|lot)|per|very|more|most|best|"
+    r"instead|even|though|in (?:the|\d|total|my|general)|of all|every|whenever|during|after|before|if|than)\b.*$"
 )
 NUMBER: Final = rf"(?:\d{{1,3}}(?:,\d{{3}})*|{'|'.join(word for word in NUMBER_WORDS if word.isascii())})"
 HEADS: Final = split_words(
@@ -122,16 +121,14 @@ OFFICES: Final = "mayor|capital|president|ceo|chairman|chair|principal|headquart
 NOUN: Final = (
     r"(?P<noun>favou?rite [\w-]+(?: (?!(?:is|are|was|were|has|used|now|just|changed|remains)\b)[\w-]+)?|"
     rf"(?:[\w-]+ ){{0,2}}?(?:{NUMERIC}|{DIGITS}|{SECRETS}|deadline|birthday)|"
-    r"(?:e-?mail|home|postal|street|mailing)? ?address|e-?mail|name|nickname|surname|job|occupation|profession|"
-    r"employer|"
-    rf"{_WORDS}|{OFFICES}|{PEOPLE}|home|diet|car)"
+    r"(?:e-?mail|home|postal|street|mailing)? ?address|"
+    rf"e-?mail|name|nickname|surname|job|occupation|profession|employer|{_WORDS}|{OFFICES}|{PEOPLE}|home|diet|car)"
 )
 NOUN_WORDS: Final = frozenset(
     re.findall(
         r"[a-z]+",
         f"{NUMERIC} {DIGITS} {SECRETS} {PEOPLE} {_WORDS} {OFFICES} deadline birthday address mail name "
-        f"nickname surname "
-        "job occupation profession employer diet car raise rise",
+        "nickname surname job occupation profession employer diet car raise rise",
     )
 )
 QUALIFIER: Final = (
@@ -148,9 +145,8 @@ WHEN: Final = rf"(?i:(?P<day>{DAY})|(?P<hour>{_HOUR}))(?!\w)"
 
 CHANGED: Final = (
     r"(?:(?:has|have|had|was|were|is|been|being|got|just|now|finally|recently) )*"
-    r"(?:changed|switched|updated|moved|shifted|rescheduled|postponed|pushed|extended|delayed|brought|raised|"
-    r"increased|slipped|bumped|"
-    r"lowered|reduced|dropped|rose|risen|gone|went|fell|grew|jumped)"
+    r"(?:changed|switched|updated|moved|shifted|rescheduled|postponed|pushed|extended|delayed|brought|raised|increased|"
+    r"slipped|bumped|lowered|reduced|dropped|rose|risen|gone|went|fell|grew|jumped)"
     rf"(?: (?:back|forward|up|down|over|out|again))?{FROM} (?:to|into) "
 )
 IS: Final = rf"{ADVERBS}(?:is|are|has always been|remains|became|has become) {ADVERBS}"

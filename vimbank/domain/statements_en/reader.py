@@ -59,17 +59,16 @@ _UNSURE: Final = re.compile(
 )
 _CLAUSES: Final = re.compile(
     r"(?:\s*[;—–]\s*|,\s+|\s+-\s+|\s+)(?:and|but|so|because|though|although|while)\s+(?=(?:I|he|she|it|we|they|my|"
-    r"his|her|"
-    r"now|then|finally|recently|just|currently|lives?|works?|moved|joined|loves?|likes?|hates?|has|have|is|am|was|left|"
-    r"started|got|became|become|quit|enjoys?|prefers?|turned|settled|drives?|bought|not|no longer|switched|changed|"
-    r"relocated|sold|studies|uses?|goes)\b)|\s*[;—–]\s*|,\s+|\s+-\s+|:\s+(?=(?:I|[Ww]e|[Hh]e|[Ss]he|[Mm]y|[Tt]he)\b)"
+    r"his|her|now|then|finally|recently|just|currently|lives?|works?|moved|joined|loves?|likes?|hates?|has|have|is|am|was|"
+    r"left|started|got|became|become|quit|enjoys?|prefers?|turned|settled|drives?|bought|not|no longer|switched|"
+    r"changed|relocated|sold|studies|uses?|goes)\b)|\s*[;—–]\s*|,\s+|\s+-\s+|:\s+(?=(?:I|[Ww]e|[Hh]e|[Ss]he|[Mm]y|[Tt]he)\b)"
 )
 _PREFIX: Final = re.compile(
     r"(?:actually|well|oh|ok|okay|so|yes|yeah|no|hey|hi|hello|also|and|but|now|currently|today|nowadays|lately|"
-    r"recently|"
-    r"finally|sadly|luckily|update|fyi|btw|by the way|big news|good news|bad news|news|great news|just so you know|"
-    r"for the record|note|reminder|correction|turns out|it turns out that|as you know|these days|at the moment|"
-    r"as of (?:today|now)|from now on|starting (?:today|now|this (?:week|month))|after \w+(?: \w+){1,5}?(?= I )|"
+    r"recently|finally|sadly|luckily|update|fyi|btw|by the way|big news|good news|bad news|news|great news|"
+    r"just so you know|for the record|note|reminder|correction|turns out|it turns out that|as you know|these days|"
+    r"at the moment|as of (?:today|now)|from now on|"
+    r"starting (?:today|now|this (?:week|month))|after \w+(?: \w+){1,5}?(?= I )|"
     r"right now|this (?:week|month|year|morning)|last (?:week|month|year)|yesterday|"
     r"then|since (?:then|(?:last )?\w+(?: \d{4})?)|i mean|remember|please note|please remember|good to know)"
     r"(?:[,:!]| that| -)? ",

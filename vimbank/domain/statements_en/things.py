@@ -25,9 +25,8 @@ __all__ = ["read_moved", "read_thing"]
 
 _THING: Final = re.compile(
     r"(?:[Tt]he|[Oo]ur) (?P<thing>[\w'-]+(?: (?!(?:is|has|was|that|of|where|who)\b)[\w'-]+){0,4}?) (?=(?:is|are|has|"
-    r"was|were|used|"
-    r"takes|took|starts|started|begins|began|happens|happened|got|meets|met|changed|moved|shifted|will|went|now|just|"
-    r"slipped|runs|opens|leaves|departs)\b)"
+    r"was|were|used|takes|took|starts|started|begins|began|happens|happened|got|meets|met|changed|moved|shifted|will|"
+    r"went|now|just|slipped|runs|opens|leaves|departs)\b)"
 )
 _MOVING: Final = re.compile(
     rf"(?:(?:They|We|I|they|we|He|She) {HAVE}{ADVERBS}(?:moved|shifted|rescheduled|postponed|pushed|changed) "
