@@ -312,6 +312,8 @@ class StoreState:
 class Lives:
     """How the active and archived memories of one partition stand in their lives: (n,) each, by ascending number.
 
+    Also the superseded ones, where they were asked for: ``successors`` are the ids of what superseded them, and
+    ``updated_at`` is when they were superseded, or changed since.
     Times are epoch seconds, NaN where there is none. ``revision`` is the store's when it was read. ``importance`` is
     in [0, 1], NaN: unknown. ``parents`` are the ids of what each is a part of. ``updated_at`` of an archived memory is
     when it was archived, or changed since.
@@ -321,6 +323,8 @@ class Lives:
     ids: Sequence[str]
     parents: Sequence[str | None]
     archived: BoolArray
+    superseded: BoolArray
+    successors: Sequence[str | None]
     created_at: FloatArray
     updated_at: FloatArray
     recalled_at: FloatArray
@@ -433,8 +437,11 @@ class MemoryStore(Protocol):
         """Every partition that holds a memory in this state (any but deleted), sorted."""
         ...
 
-    def lives(self, partition: Partition) -> Lives:
-        """What the forgetting of a partition decides by, as of one moment; no texts are read."""
+    def lives(self, partition: Partition, *, superseded: bool = False) -> Lives:
+        """What the forgetting of a partition decides by, as of one moment; no texts are read.
+
+        ``superseded``: also of what was superseded.
+        """
         ...
 
     # -- the past --

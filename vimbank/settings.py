@@ -201,6 +201,9 @@ class LifecycleSettings(_Room):
     )
     minimum_age_days: float | None = Field(None, ge=0, description="No younger memory is archived, days.")
     grace_days: float | None = Field(None, ge=0, description="How long what is archived can be restored, days.")
+    superseded_grace_days: float | None = Field(
+        None, ge=0, description="How long what was superseded can be restored, days; unset: for ever."
+    )
     capacity: int | None = Field(None, ge=1, description="Most active memories of one user; unset: any number.")
     importance_stretch: float | None = Field(
         None, ge=1, description="How many times as long the most important memory lasts."

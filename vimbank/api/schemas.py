@@ -677,7 +677,7 @@ class LeavingOut(Answer):
     id: str
     bank: str
     at: datetime
-    reason: Literal["expired", "forgotten", "capacity", "grace"]
+    reason: Literal["expired", "forgotten", "capacity", "grace", "superseded"]
     to: Literal["archived", "deleted"]
     retention: float = Field(description="What is left of it now, in [0, 1].")
 

@@ -62,6 +62,8 @@ class Reason(StrEnum):
     """Active, and its partition holds more than its budget."""
     GRACE = "grace"
     """Archived, and its time there is over."""
+    SUPERSEDED = "superseded"
+    """Superseded, for longer than its bank keeps what is."""
 
 
 TARGETS: Final[Mapping[Reason, MemoryState]] = {
@@ -69,6 +71,7 @@ TARGETS: Final[Mapping[Reason, MemoryState]] = {
     Reason.FORGOTTEN: MemoryState.ARCHIVED,
     Reason.CAPACITY: MemoryState.ARCHIVED,
     Reason.GRACE: MemoryState.DELETED,
+    Reason.SUPERSEDED: MemoryState.DELETED,
 }
 """The state it leaves for: nothing is deleted at once, only after its grace, also what has expired."""
 
@@ -81,13 +84,16 @@ class LifecyclePolicy:
     """How the memories of one bank live and go. Building one raises InvalidInput for a value outside its bounds.
 
     Attributes:
-        forgets: whether fading and grace take anything at all (M-19). Budget and expiry hold without it.
+        forgets: whether fading and grace take anything at all (M-19). Budget, expiry and ``superseded_grace_days``
+            hold without it.
         curve: which forgetting curve.
         tau_days: unit scale of the exponential curve, > 0 (B16, B21); the other curves have their own days.
         floor: the retention at which an active memory is archived, in [0, 1]; 0: never; None: the curve's own,
             ``DEFAULT_FLOORS`` (V-32, B16).
         minimum_age_days: no memory younger than this is archived for fading, >= 0 (B16).
         grace_days: how long an archived memory can be restored before it is deleted, >= 0.
+        superseded_grace_days: how long what was superseded, as outdated or as a duplicate, can be restored before it is
+            deleted, >= 0; None: for ever (D9). Searches of the past find it still.
         capacity: most active memories of one partition, >= 1; None: no budget.
         importance_stretch: how many times as long the most important memory (1) lasts, >= 1; the least important
             (0) lasts that much shorter, importance 0.5 and unknown importance neither (M-17, case 135).
@@ -100,6 +106,7 @@ class LifecyclePolicy:
     floor: float | None = None
     minimum_age_days: float = 30.0
     grace_days: float = 90.0
+    superseded_grace_days: float | None = None
     capacity: int | None = None
     importance_stretch: float = 4.0
     max_strength: float = MAX_STRENGTH
@@ -111,6 +118,8 @@ class LifecyclePolicy:
         _require("floor", self.floor is None or 0.0 <= self.floor <= 1.0, "must be in [0, 1]")
         _require("minimum_age_days", self.minimum_age_days >= 0.0, "must not be negative")
         _require("grace_days", self.grace_days >= 0.0, "must not be negative")
+        superseded = self.superseded_grace_days
+        _require("superseded_grace_days", superseded is None or superseded >= 0.0, "must not be negative")
         _require("capacity", self.capacity is None or self.capacity >= 1, "must be at least 1")
         _require("importance_stretch", 1.0 <= self.importance_stretch < math.inf, "must be at least 1 and finite")
         _require("max_strength", self.max_strength >= 1.0, "must be at least 1")
@@ -132,7 +141,9 @@ DEFAULT_LIFECYCLES: Final[Mapping[str, LifecyclePolicy]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifeColumns:
-    """The active and archived memories of one partition, in ascending order of their number: (n,) each.
+    """The active and archived memories of one partition, and the superseded ones where those go, too: (n,) each.
+
+    In ascending order of their number.
 
     Attributes:
         created_at: epoch seconds.
@@ -145,6 +156,8 @@ class LifeColumns:
         unit: an integer each: rows of the same unit, a document and its segments or a task run and its steps, are
             recalled one by one and go together (a hole in a document helps nobody); None: each on its own.
         traces: strength and, for FSRS, stability.
+        superseded_at: epoch seconds since when it is superseded; NaN: it is not; None: none of them is.
+        successor: the row of what superseded it; -1: nothing did, or that is not among them; None: none of them.
     """
 
     created_at: FloatArray
@@ -155,6 +168,14 @@ class LifeColumns:
     pinned: BoolArray
     traces: Traces
     unit: IntArray | None = None
+    superseded_at: FloatArray | None = None
+    successor: IntArray | None = None
+
+    @property
+    def active(self) -> BoolArray:
+        """Which are neither archived nor superseded."""
+        active = np.isnan(self.archived_at)
+        return active if self.superseded_at is None else active & np.isnan(self.superseded_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +204,7 @@ def departures(columns: LifeColumns, policy: LifecyclePolicy, curve: Curve, *, n
                     start the later of creation and last recall: never before the memory was last seen
         capacity    now, for the active and not pinned that would go first of all, as many as are over the budget
         grace       archived_at + grace, archived, not pinned
+        superseded  superseded_at + grace, not pinned, and not before what it superseded itself
 
     The earliest of them holds. A unit is forgotten when the last of its rows would be, and is pinned by any of them.
     Instants that come of arithmetic are rounded up to the second, so what is printed is
@@ -192,15 +214,18 @@ def departures(columns: LifeColumns, policy: LifecyclePolicy, curve: Curve, *, n
     Args:    now: epoch seconds; a clock set back makes memories younger, never more likely to go (case 108).
     Source:  B16 (floor, age, pin), V-28 (old and rarely recalled), M-17 (old, unimportant, rarely recalled).
     """
-    active = np.isnan(columns.archived_at)
+    active, archived = columns.active, ~np.isnan(columns.archived_at)
     start = np.fmax(columns.created_at, columns.recalled_at)
     fading = _fading(columns, start, policy, curve)
     restored_until = columns.archived_at + policy.grace_days * SECONDS_A_DAY
+    outdated_until = _outdated_until(columns, policy)
+    goes_outdated = ~np.isnan(outdated_until)
     pinned, unit = columns.pinned, columns.unit
     if unit is not None:
         unit = np.unique(unit, return_inverse=True)[1]
         pinned = _latest(pinned, unit)
         start, fading, restored_until = (_latest(each, unit) for each in (start, fading, restored_until))
+        outdated_until = _latest(outdated_until, unit)
     expired = np.where(np.isnan(columns.expires_at), np.inf, columns.expires_at)
     leaves = np.minimum(fading, expired)
     over = _over_budget(leaves, start, active & ~pinned, unit, excess=_excess(active, policy.capacity))
@@ -209,7 +234,10 @@ def departures(columns: LifeColumns, policy: LifecyclePolicy, curve: Curve, *, n
         Reason.EXPIRED: expired,
         Reason.FORGOTTEN: np.where(active & ~pinned & policy.forgets, fading, never),
         Reason.CAPACITY: np.where(over, now, never),
-        Reason.GRACE: np.where(~active & ~pinned & policy.forgets, _instants(restored_until), never),
+        Reason.GRACE: np.where(archived & ~pinned & policy.forgets, _instants(restored_until), never),
+        Reason.SUPERSEDED: _after_what_names_it(
+            np.where(goes_outdated & ~pinned, _instants(outdated_until), never), columns.successor
+        ),
     }
     instants = np.stack([by_reason[reason] for reason in _REASONS])
     code = instants.argmin(axis=0)
@@ -290,6 +318,26 @@ def _stretch(importance: FloatArray, most: float) -> FloatArray:
     """most^(2 * importance - 1): ``most`` for 1, its inverse for 0, 1 for 0.5 and for the unknown."""
     known = np.where(np.isnan(importance), 0.5, np.clip(importance, 0.0, 1.0))
     return np.power(most, 2.0 * known - 1.0)
+
+
+def _outdated_until(columns: LifeColumns, policy: LifecyclePolicy) -> FloatArray:
+    """Until when each is kept as superseded; NaN where it is not, or is kept for ever."""
+    if columns.superseded_at is None or policy.superseded_grace_days is None:
+        return np.full_like(columns.created_at, np.nan)
+    return columns.superseded_at + policy.superseded_grace_days * SECONDS_A_DAY
+
+
+def _after_what_names_it(until: FloatArray, successor: IntArray | None) -> FloatArray:
+    """No earlier than what each superseded: who reads of that by what it was superseded can look it up."""
+    if successor is None:
+        return until
+    rows = np.flatnonzero(successor >= 0)
+    while True:
+        later = until.copy()
+        np.maximum.at(later, successor[rows], until[rows])
+        if np.array_equal(later, until):
+            return until
+        until = later
 
 
 def _latest(column: _Column, unit: IntArray) -> _Column:

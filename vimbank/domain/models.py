@@ -277,8 +277,9 @@ class StateChange:
     """One memory's move to another state, with the parts of it that share its present state.
 
     ``active`` is reached from ``archived``, ``suppressed`` and ``superseded``, those from ``active``, and ``deleted``
-    from ``archived``; ``sources`` narrows that. ``expected_revision`` is the memory's own; ``seen`` is the revision of
-    the store at which somebody decided: neither the memory nor a part of it may have been written since.
+    from ``archived`` and ``superseded``; ``sources`` narrows that. ``expected_revision`` is the memory's own; ``seen``
+    is the revision of the store at which somebody decided: neither the memory nor a part of it may have been written
+    since.
     ``superseded_by`` names the memory that is true instead, for ``superseded`` alone; every other state clears it.
     ``successor_revision`` is that memory's own: it must not have been written since.
     ``valid_to`` of UNSET stays; where a superseded memory becomes active, it is again what it was before, and nothing

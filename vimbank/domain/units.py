@@ -25,13 +25,15 @@ class Units:
     columns: LifeColumns
 
 
-def heads(ids: Sequence[str], parents: Sequence[str | None], archived: BoolArray, expires_at: FloatArray) -> IntArray:
+def heads(
+    ids: Sequence[str], parents: Sequence[str | None], states: BoolArray | IntArray, expires_at: FloatArray
+) -> IntArray:
     """The row of the head of each memory's unit: of the parent that has none itself; its own without a parent.
 
     A part in another state than its parent, or one that expires before it, is a unit of its own.
 
     Args:    all (n,); parents by id, None: it is no part; a parent that is not among ``ids`` counts as none.
-             expires_at: epoch seconds, NaN: never.
+             states: a number for the state of each.  expires_at: epoch seconds, NaN: never.
     Returns: int64 (n,).
     """
     places = {name: row for row, name in enumerate(ids)}
@@ -40,7 +42,7 @@ def heads(ids: Sequence[str], parents: Sequence[str | None], archived: BoolArray
         [row if name is None else places.get(name, row) for row, name in enumerate(parents)], dtype=np.int64
     )
     sooner = np.nan_to_num(expires_at, nan=np.inf) < np.nan_to_num(expires_at[parent], nan=np.inf)
-    parent = np.where((archived == archived[parent]) & ~sooner, parent, own)
+    parent = np.where((states == states[parent]) & ~sooner, parent, own)
     for _ in range(_DEEPEST):
         above = parent[parent]
         if np.array_equal(above, parent):
@@ -61,13 +63,16 @@ def units(
     pinned: BoolArray,
     traces: Traces,
     lasting: FloatArray,
+    superseded: BoolArray | None = None,
+    successor: IntArray | None = None,
 ) -> Units:
     """Each unit as one life: as young, as lately recalled, as lasting, as important as the best of its parts.
 
     It is pinned where one of them is, archived since the last of them was, and expires with its head.
 
-    Args:    head: of ``heads``.  lasting: larger where a trace fades more slowly, no NaN. The rest as in
-             ``ports.Lives``: (n,) each, times in epoch seconds, NaN: none.
+    Args:    head: of ``heads``.  lasting: larger where a trace fades more slowly, no NaN.
+             successor: the row of what superseded each, -1: none. The rest as in
+             ``ports.Lives``: (n,) each, times in epoch seconds, NaN: none; superseded None: none of them is.
     """
     rows, place = np.unique(head, return_inverse=True)
 
@@ -88,5 +93,7 @@ def units(
         importance=most(importance),
         pinned=most(pinned.astype(np.float64)) > 0,
         traces=Traces(traces.strength[longest], traces.stability_days[longest]),
+        superseded_at=None if superseded is None else np.where(superseded[rows], most(updated_at), np.nan),
+        successor=None if successor is None else np.where(successor[rows] < 0, -1, place[successor[rows]]),
     )
     return Units(rows, columns)

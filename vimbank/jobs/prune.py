@@ -1,4 +1,4 @@
-"""Delete what has been in the archive for longer than the grace. The only job that deletes."""
+"""Delete what has been in the archive, or superseded, for longer than its bank's grace. The only job that deletes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,5 +11,8 @@ __all__ = ["prune"]
 
 
 def prune(context: JobContext, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Archived -> deleted, never a pinned one (case 100)."""
-    return take(context, params, (Reason.GRACE,))
+    """Archived -> deleted, and superseded -> deleted where the bank says after how long; never a pinned one (case 100).
+
+    No superseded memory goes before what it superseded itself.
+    """
+    return take(context, params, (Reason.GRACE, Reason.SUPERSEDED))

@@ -130,7 +130,7 @@ _ALL: Final = (
         name="prune",
         queue="lifecycle",
         run=prune.prune,
-        description="Delete what was archived longer ago than its bank's grace.",
+        description="Delete what was archived, or superseded, longer ago than its bank's grace.",
         validate=forgetting.validate,
         params=forgetting.PARAMS,
     ),

@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def memories(self) -> int:
-        """How many were looked at, active and archived."""
+        """How many were looked at: active, archived, and superseded where the bank lets those go."""
         return len(self.ids)
 
     def counts(self, until: float) -> Mapping[Reason, int]:
@@ -112,9 +112,17 @@ class Lifecycles:
         self.max_share: Final = max_share
 
     def partitions(self, tenant: str | None = None) -> list[Partition]:
-        """All that hold an active or an archived memory, sorted."""
+        """All that hold a memory which may go: active, archived, superseded where its bank lets go of those; sorted."""
         states = (MemoryState.ACTIVE, MemoryState.ARCHIVED)
-        return sorted({each for state in states for each in self._store.partitions(tenant, state=state)})
+        found = {each for state in states for each in self._store.partitions(tenant, state=state)}
+        if any(policy.superseded_grace_days is not None for policy in self._policies.values()):
+            superseded = self._store.partitions(tenant, state=MemoryState.SUPERSEDED)
+            found.update(each for each in superseded if self._prunes_superseded(each.bank))
+        return sorted(found)
+
+    def _prunes_superseded(self, bank: str) -> bool:
+        policy = self._policies.get(bank)
+        return policy is not None and policy.superseded_grace_days is not None
 
     def curve_of(self, bank: str) -> Curve:
         """How the memories of a bank fade, and what a recall does to them."""
@@ -122,11 +130,11 @@ class Lifecycles:
 
     def plan(self, partition: Partition, *, now: datetime) -> Plan:
         """What of a partition goes when; changes nothing, not even a time of access (case 101)."""
-        lives = self._store.lives(partition)
+        lives = self._store.lives(partition, superseded=self._prunes_superseded(partition.bank))
         policy, curve = self._policies.get(partition.bank, LifecyclePolicy()), self.curve_of(partition.bank)
         made = _units(lives, curve)
         instant = to_seconds(now)
-        # An archived memory has left already for having expired; there its grace alone counts.
+        # An archived or superseded memory has left already; there its grace alone counts.
         columns = _active_expiry(made.columns)
         return Plan(
             partition,
@@ -173,7 +181,7 @@ def forecast_record(value: Forecast) -> dict[str, Any]:
 def _units(lives: Lives, curve: Curve) -> Units:
     traces = Traces(lives.strength, lives.stability_days)
     return units(
-        heads(lives.ids, lives.parents, lives.archived, lives.expires_at),
+        heads(lives.ids, lives.parents, lives.archived + 2 * lives.superseded, lives.expires_at),
         archived=lives.archived,
         created_at=lives.created_at,
         updated_at=lives.updated_at,
@@ -183,9 +191,19 @@ def _units(lives: Lives, curve: Curve) -> Units:
         pinned=lives.pinned,
         traces=traces,
         lasting=curve.retention(traces, np.full(len(lives.ids), _ANY_AGE_DAYS)),
+        superseded=lives.superseded,
+        successor=_successors(lives),
     )
 
 
+def _successors(lives: Lives) -> IntArray | None:
+    """The row of what superseded each; None where nothing is superseded."""
+    if not lives.superseded.any():
+        return None
+    places = {name: row for row, name in enumerate(lives.ids)}
+    rows = [-1 if name is None else places.get(name, -1) for name in lives.successors]
+    return np.array(rows, dtype=np.int64)
+
+
 def _active_expiry(columns: LifeColumns) -> LifeColumns:
-    active = np.isnan(columns.archived_at)
-    return replace(columns, expires_at=np.where(active, columns.expires_at, np.nan))
+    return replace(columns, expires_at=np.where(columns.active, columns.expires_at, np.nan))

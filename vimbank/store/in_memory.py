@@ -55,7 +55,7 @@ from vimbank.store.changes import (
 from vimbank.store.conflicts import NOTHING, add_memory, change_memory, end, put_claims
 from vimbank.store.counts import StoreCounts
 from vimbank.store.folding import Recalled, Touched, fold_recalls
-from vimbank.store.lives import LIFE_STATES, life_row, lives
+from vimbank.store.lives import life_row, life_states, lives
 from vimbank.store.paging import fits, page_of
 from vimbank.store.states import change_states
 
@@ -414,12 +414,13 @@ class InMemoryStore:
             found = [each for each in self._rows.standing() if each.state is state]
         return sorted({each.partition for each in found if tenant in (None, each.tenant)})
 
-    def lives(self, partition: Partition) -> Lives:
+    def lives(self, partition: Partition, *, superseded: bool = False) -> Lives:
         """See ``MemoryStore.lives``."""
         with self._lock:
             found = [each for each in self._rows.standing() if each.partition == partition]
             revision = self._rows.revision
-        rows = [life_row(each) for each in found if each.state.value in LIFE_STATES]
+        states = life_states(superseded=superseded)
+        rows = [life_row(each) for each in found if each.state.value in states]
         return lives(revision, [rows] if rows else [])
 
     def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:

@@ -339,14 +339,14 @@ class SqlStore:
         with self._connections.snapshot() as connection:
             return sorted(Partition(*row) for row in connection.execute(query))
 
-    def lives(self, partition: Partition) -> Lives:
+    def lives(self, partition: Partition, *, superseded: bool = False) -> Lives:
         """See ``MemoryStore.lives``."""
         with self._connections.snapshot() as connection:
             cursor = cursor_of(connection)
             cursor.execute(self._statements.state.sql)
             revision = int(cursor.fetchone()[0])
             with streaming(connection) as rows:
-                self._statements.lives.run(rows, **_in(partition))
+                self._statements.lives[superseded].run(rows, **_in(partition))
                 return lives(revision, iter(lambda: rows.fetchmany(_LIVES), []))
 
     def history(self, tenant: str, memory_id: str) -> list[HistoryEntry]:

@@ -27,7 +27,7 @@ from sqlalchemy.sql import Select
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from vimbank.store.changes import STATE_FIELDS
-from vimbank.store.lives import LIFE_COLUMNS, LIFE_STATES
+from vimbank.store.lives import LIFE_COLUMNS, life_states
 from vimbank.store.rows import MEMORY_COLUMNS, STANDING_COLUMNS
 from vimbank.store.tables import LIVE, claims, counter, embeddings, encoders, history, memories, recalls
 
@@ -193,11 +193,14 @@ class Statements:
         self.partition_changes = compiled(newer.where(*in_partition))
         self.live = compiled(with_vector.where(*in_partition, INDEXED).order_by(memories.c.number))
         self.standing = compiled(with_vector.where(*in_partition, LIVE).order_by(memories.c.number))
-        self.lives = compiled(
-            select(*(memories.c[name] for name in LIFE_COLUMNS))
-            .where(*in_partition, or_(*(memories.c.state == state for state in LIFE_STATES)))
-            .order_by(memories.c.number)
-        )
+        self.lives = {
+            superseded: compiled(
+                select(*(memories.c[name] for name in LIFE_COLUMNS))
+                .where(*in_partition, or_(*(memories.c.state == state for state in life_states(superseded=superseded))))
+                .order_by(memories.c.number)
+            )
+            for superseded in (False, True)
+        }
         self.session_tail = compiled(
             select(memories.c.id, memories.c.position, memories.c.text, embeddings.c.vector)
             .select_from(memories.outerjoin(embeddings, mine))

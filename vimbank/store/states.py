@@ -22,9 +22,9 @@ _SOURCES: Final[Mapping[MemoryState, Sequence[MemoryState]]] = {
     MemoryState.ARCHIVED: (MemoryState.ACTIVE,),
     MemoryState.SUPPRESSED: (MemoryState.ACTIVE,),
     MemoryState.SUPERSEDED: (MemoryState.ACTIVE, MemoryState.SUPERSEDED),
-    MemoryState.DELETED: (MemoryState.ARCHIVED,),
+    MemoryState.DELETED: (MemoryState.ARCHIVED, MemoryState.SUPERSEDED),
 }
-"""From where each state is reached: nothing is deleted before it was archived."""
+"""From where each state is reached: nothing is deleted before it has left the searches for another reason."""
 
 
 def change_states(
