@@ -243,6 +243,7 @@ class PreparedDraft:
     ``segments`` are written in the same transaction, with ``source.parent_id`` set to the id the parent gets and
     ids ``{parent}:{position:04d}``. ``claims``: the (subject, attribute) pairs of what it states, distinct; () where
     it takes no part in conflicts. ``sample``: whether it is worth remembering, with the reasons (V-5 to V-8).
+    ``information``: how much it tells, in [0, 1).
     """
 
     draft: MemoryDraft
@@ -253,6 +254,7 @@ class PreparedDraft:
     claims: Sequence[tuple[str, str]] = ()
     sample: Sample | None = None
     sample_reasons: tuple[str, ...] = ()
+    information: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ class PreparedPatch:
 
     Where the stored memory is a parent, or the new text is longer than the window, ``segments`` replace its
     segments; ``embedding`` None with ``text`` given makes it a parent (kind ``document``). ``claims`` None: the text
-    is as it was, and so are claims and sample.
+    is as it was, and so are claims, sample and information.
     """
 
     id: str
@@ -274,6 +276,7 @@ class PreparedPatch:
     claims: Sequence[tuple[str, str]] | None = None
     sample: Sample | None = None
     sample_reasons: tuple[str, ...] = ()
+    information: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +319,7 @@ class Lives:
     ``updated_at`` is when they were superseded, or changed since.
     Times are epoch seconds, NaN where there is none. ``revision`` is the store's when it was read. ``importance`` is
     in [0, 1], NaN: unknown. ``parents`` are the ids of what each is a part of. ``updated_at`` of an archived memory is
-    when it was archived, or changed since.
+    when it was archived, or changed since. ``information`` is in [0, 1), NaN: unknown.
     """
 
     revision: int
@@ -333,6 +336,7 @@ class Lives:
     pinned: BoolArray
     strength: FloatArray
     stability_days: FloatArray
+    information: FloatArray
 
 
 class MemoryStore(Protocol):
@@ -379,7 +383,7 @@ class MemoryStore(Protocol):
         ...
 
     def put_samples(self, judged: Sequence[Judged], *, actor: str, now: datetime) -> int:
-        """Write ``sample`` and ``sample_reasons`` of memories, all in one transaction; how many.
+        """Write ``sample`` and ``sample_reasons`` of memories, and how much they tell, in one transaction; how many.
 
         Left out: what is gone, what says something else by now, what has this judgement already. A new revision and
         an update in the history; text and ``updated_at`` stay.

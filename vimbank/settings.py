@@ -208,6 +208,9 @@ class LifecycleSettings(_Room):
     importance_stretch: float | None = Field(
         None, ge=1, description="How many times as long the most important memory lasts."
     )
+    information_stretch: float | None = Field(
+        None, ge=1, description="How many times as long a memory lasts that tells most; 1: that does not count."
+    )
     max_strength: float | None = Field(None, ge=1, description="Where strength stops growing.")
 
 
@@ -223,6 +226,9 @@ class BankSettings(_Room):
     time_weight: float | None = Field(None, ge=0, le=1, description="How much age can take from a score.")
     retention_weight: float | None = Field(
         None, ge=0, le=1, description="How much fading, by its curve, can take from a score."
+    )
+    information_weight: float | None = Field(
+        None, ge=0, le=1, description="How much of a score goes where a memory tells nothing."
     )
     window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
     neighbour_weight: float | None = Field(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.contracts.backends import EVERY, Store, opened
 from tests.contracts.store_data import ALICE, APR, FEB, JAN, MAR, add, add_one, patch, prepared, vector
+from vimbank.domain.information import information
 from vimbank.domain.models import Event, Memory, MemoryState, Partition, Sample, Source, StateChange
 from vimbank.ports import Judged
 
@@ -36,6 +37,7 @@ def test_a_judgement_is_written_and_nothing_else(store: Store) -> None:
     assert judge(store, before, reasons="llm small_talk") == 1
     after = one(store, name)
     expected = replace(before, sample=Sample.NEGATIVE, sample_reasons=("llm", "small_talk"), revision=2)
+    expected = replace(expected, information=information(before.text))
     assert after == expected
     assert after.updated_at == JAN
     [change] = store.changes(1, limit=10)

@@ -22,7 +22,7 @@ def settings(folder: Path, curve: str = "fsrs") -> Settings:
         {
             "data_dir": folder,
             "encoder": {"kind": "hashing"},
-            "banks": {"dialog": {"lifecycle": {"curve": curve, "minimum_age_days": 0.0}}},
+            "banks": {"dialog": {"lifecycle": {"curve": curve, "minimum_age_days": 0.0, "information_stretch": 1.0}}},
         }
     )
 

@@ -45,6 +45,7 @@ class Life:
     expires: float | None = None
     archived: float | None = None
     importance: float | None = None
+    information: float | None = None
     pinned: bool = False
     strength: float = 1.0
 
@@ -59,6 +60,7 @@ def columns(*lives: Life, unit: list[int] | None = None) -> LifeColumns:
         expires_at=instants(*(life.expires for life in lives)),
         archived_at=instants(*(life.archived for life in lives)),
         importance=np.array([math.nan if life.importance is None else life.importance for life in lives]),
+        information=np.array([math.nan if life.information is None else life.information for life in lives]),
         pinned=np.array([life.pinned for life in lives], dtype=np.bool_),
         unit=None if unit is None else np.array(unit),
         traces=Traces.of_strength(np.array([life.strength for life in lives], dtype=np.float64)),
@@ -126,6 +128,25 @@ def test_importance_stretches_time_and_the_unknown_is_in_the_middle_case_135() -
     """Stretch 4: importance 1 lasts 4 x 29.957 days, 0.75 twice, 0.5 and unknown once, 0 a quarter."""
     leaving = decide(*(Life(importance=each) for each in (1.0, 0.75, 0.5, None, 0.0)))
     assert days(leaving) == pytest.approx([29.957323 * each for each in (4, 2, 1, 1, 0.25)], abs=1e-4)
+
+
+def test_what_tells_little_goes_long_before_what_tells_much() -> None:
+    """Stretch 100: information 1 lasts 100 x 29.957 days, 0.75 ten times, 0.5 and unknown once, 0 a hundredth."""
+    policy = replace(POLICY, information_stretch=100.0)
+    leaving = decide(*(Life(information=each) for each in (1.0, 0.75, 0.5, None, 0.0)), policy=policy)
+    assert days(leaving) == pytest.approx([29.957323 * each for each in (100, 10, 1, 1, 0.01)], abs=1e-3)
+
+
+def test_what_was_recalled_lasts_no_shorter_for_telling_little() -> None:
+    policy = replace(POLICY, information_stretch=100.0)
+    lives = (Life(information=0.0, recalled=5.0), Life(information=1.0, recalled=5.0), Life(information=0.0))
+    assert days(decide(*lives, policy=policy)) == pytest.approx([5 + 29.957323, 5 + 2995.7323, 0.29957], abs=1e-3)
+
+
+def test_where_importance_is_known_information_does_not_count() -> None:
+    policy = replace(POLICY, information_stretch=100.0)
+    leaving = decide(Life(information=0.0, importance=0.5), Life(information=1.0, importance=0.0), policy=policy)
+    assert days(leaving) == pytest.approx([29.957323, 29.957323 / 4], abs=1e-4)
 
 
 def test_importance_outside_its_bounds_counts_as_the_bound() -> None:
@@ -311,6 +332,8 @@ def test_a_policys_floor_is_its_own_or_its_curves() -> None:
         ("capacity", 0),
         ("importance_stretch", 0.5),
         ("importance_stretch", math.inf),
+        ("information_stretch", 0.5),
+        ("information_stretch", math.inf),
         ("max_strength", 0.0),
     ],
 )
@@ -356,6 +379,7 @@ def test_a_pass_over_100_000_memories_is_a_matter_of_a_moment() -> None:
         expires_at=unknown,
         archived_at=np.where(chance.random(n) < 0.9, math.nan, START - chance.random(n) * 90 * DAY),
         importance=np.where(chance.random(n) < 0.5, math.nan, chance.random(n)),
+        information=np.where(chance.random(n) < 0.1, math.nan, chance.random(n)),
         pinned=chance.random(n) < 0.1,
         unit=np.arange(n) // 3,
         traces=Traces.of_strength(chance.integers(1, 20, n).astype(np.float64)),

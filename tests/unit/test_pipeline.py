@@ -19,6 +19,7 @@ from vimbank.retrieval.legs import LocalSparse
 from vimbank.retrieval.rerank import MaxSimReranker
 
 PLAIN: dict[str, Any] = {
+    "information_weight": 0.0,
     "neighbour_weight": 0.0,
     "temporal_weight": 0.0,
     "hop_weight": 0.0,

@@ -21,6 +21,7 @@ from vimbank.settings import Settings
 from vimbank.wiring import open_service
 
 PLAIN: dict[str, Any] = {
+    "information_weight": 0.0,
     "neighbour_weight": 0.0,
     "temporal_weight": 0.0,
     "hop_weight": 0.0,
@@ -82,6 +83,28 @@ def test_retention_by_hand() -> None:
     assert (weak.inputs["retention"], weak.inputs["strength"], weak.inputs["age_days"]) == pytest.approx(
         (exp(-2), 1.0, 20.0)
     )
+
+
+def test_what_tells_little_stands_lower_by_hand() -> None:
+    """1 - 0.2 + 0.2 i; a memory that nobody has looked at counts as one that tells half of what can be told."""
+    library = Library(**(PLAIN | {"information_weight": 0.2}))
+    library.add("talk", "pear", vector=NEAR, information=0.0)
+    library.add("unknown", "pear", vector=NEAR, information=None)
+    library.add("told", "pear", vector=NEAR, information=0.75)
+    results = library.recall("apple", vector=QUERY, explain=True).results
+    assert [result.memory.id for result in results] == ["told", "unknown", "talk"]
+    assert [result.score for result in results] == pytest.approx([0.4 * 0.95, 0.4 * 0.9, 0.4 * 0.8], abs=1e-6)
+    talk, unknown = explained(results[2]), explained(results[1])
+    assert (talk.factors, talk.inputs["information"]) == ({"information": 0.8}, 0.0)
+    assert unknown.inputs["information"] == 0.5
+
+
+@pytest.mark.parametrize("fusion", ["dense", "sparse", "vimbank_eq4"])
+def test_single_legs_and_the_published_fusion_are_shown_as_they_are(fusion: Any) -> None:
+    library = Library(**(PLAIN | {"information_weight": 0.2}))
+    library.add("talk", "apple", vector=NEAR, information=0.0)
+    [result] = library.recall("apple", vector=QUERY, fusion=fusion, explain=True).results
+    assert "information" not in explained(result).factors
 
 
 def test_without_an_event_age_counts_from_the_creation() -> None:

@@ -53,6 +53,7 @@ def test_a_unit_is_as_alive_as_the_best_of_its_parts() -> None:
         recalled_at=np.array([NAN, 15.0, NAN]),
         expires_at=np.array([99.0, 100.0, NAN]),
         importance=np.array([0.25, NAN, NAN]),
+        information=np.array([0.2, 0.6, NAN]),
         pinned=np.array([False, True, False]),
         traces=Traces(np.array([1.0, 4.0, 2.0]), np.array([9.0, NAN, NAN])),
         lasting=np.array([0.1, 0.4, 0.2]),
@@ -68,5 +69,6 @@ def test_a_unit_is_as_alive_as_the_best_of_its_parts() -> None:
         (columns.expires_at, [99.0, NAN]),
         (columns.archived_at, [21.0, NAN]),
         (columns.importance, [0.25, NAN]),
+        (columns.information, [0.6, NAN]),
     ):
         assert np.array_equal(column, expected, equal_nan=True)

@@ -111,6 +111,7 @@ _STORED_EXAMPLE: dict[str, Any] = {
     "superseded_by": None,
     "sample": None,
     "sample_reasons": [],
+    "information": 0.56,
     "ended": [],
     "token_count": 8,
     "revision": 17,
@@ -531,6 +532,7 @@ class MemoryOut(Answer):
         description="Whether it was worth remembering; null: nobody has judged it."
     )
     sample_reasons: list[str]
+    information: float | None = Field(description="How much it tells, from 0 towards 1; null: nobody has looked.")
     ended: list[EndedOut] = Field(description="What of it holds no longer, while the rest does.")
     token_count: int
     revision: int

@@ -22,6 +22,7 @@ class BankPolicy:
         retention_weight: rho in 1 - rho + rho * R, R by the forgetting curve of the bank's life, in [0, 1] (D11); below
             1 no score that is above 0 becomes 0. Time and retention are two answers to one question, how much age
             may take: by the age alone, or by age and recalls. One of them is enough; both multiply.
+        information_weight: rho in 1 - rho + rho * i, i how much a memory tells, in [0, 1] (``domain.information``).
         window: turns returned on each side of a hit.
         neighbour_weight: how much of the best neighbour's relevance is added, in [0, 1] (D7).
         hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
@@ -40,6 +41,7 @@ class BankPolicy:
     half_life_days: float | None = None
     time_weight: float = 0.0
     retention_weight: float = 0.0
+    information_weight: float = 0.0
     window: int = 0
     neighbour_weight: float = 0.0
     hop_weight: float = 0.0
@@ -54,7 +56,13 @@ class BankPolicy:
 DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
     "knowledge": BankPolicy(hop_weight=0.5),
     "dialog": BankPolicy(
-        half_life_days=7.0, time_weight=0.001, window=1, neighbour_weight=0.7, temporal_weight=0.2, derived_weight=0.5
+        half_life_days=7.0,
+        time_weight=0.001,
+        information_weight=0.2,
+        window=1,
+        neighbour_weight=0.7,
+        temporal_weight=0.2,
+        derived_weight=0.5,
     ),
     "task": BankPolicy(half_life_days=2.0, time_weight=0.3, failure_weight=0.1, group_by_parent=True, window=1),
 }

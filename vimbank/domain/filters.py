@@ -79,6 +79,7 @@ ATTRIBUTES: Final[Mapping[str, AttributeType]] = {
     "parent_id": "text",
     "event_id": "text",
     "importance": "number",
+    "information": "number",
     "recall_count": "number",
     "position": "number",
     "pinned": "boolean",

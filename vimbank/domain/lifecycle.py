@@ -97,6 +97,9 @@ class LifecyclePolicy:
         capacity: most active memories of one partition, >= 1; None: no budget.
         importance_stretch: how many times as long the most important memory (1) lasts, >= 1; the least important
             (0) lasts that much shorter, importance 0.5 and unknown importance neither (M-17, case 135).
+        information_stretch: likewise by how much a memory tells (``domain.information``), >= 1; 1: that does not count.
+            What was recalled has shown its worth, and lasts no shorter for telling little. Where its author has said
+            how important a memory is, that counts alone.
         max_strength: where strength stops growing, >= 1.
     """
 
@@ -109,6 +112,7 @@ class LifecyclePolicy:
     superseded_grace_days: float | None = None
     capacity: int | None = None
     importance_stretch: float = 4.0
+    information_stretch: float = 1.0
     max_strength: float = MAX_STRENGTH
 
     def __post_init__(self) -> None:
@@ -122,6 +126,7 @@ class LifecyclePolicy:
         _require("superseded_grace_days", superseded is None or superseded >= 0.0, "must not be negative")
         _require("capacity", self.capacity is None or self.capacity >= 1, "must be at least 1")
         _require("importance_stretch", 1.0 <= self.importance_stretch < math.inf, "must be at least 1 and finite")
+        _require("information_stretch", 1.0 <= self.information_stretch < math.inf, "must be at least 1 and finite")
         _require("max_strength", self.max_strength >= 1.0, "must be at least 1")
 
     @property
@@ -133,7 +138,8 @@ class LifecyclePolicy:
 DEFAULT_LIFECYCLES: Final[Mapping[str, LifecyclePolicy]] = {
     # Without a recall knowledge lasts 120 * ln 20 = 360 days, dialog 30, a task 15 (and then to its minimum age).
     "knowledge": LifecyclePolicy(tau_days=120.0, minimum_age_days=90.0, grace_days=365.0),
-    "dialog": LifecyclePolicy(tau_days=10.0),
+    # And of what is said in a dialog, what tells half as much as can be told; the rest far shorter or far longer.
+    "dialog": LifecyclePolicy(tau_days=10.0, information_stretch=100.0),
     "task": LifecyclePolicy(tau_days=5.0),
 }
 """By bank; a declared bank starts from ``LifecyclePolicy()``. Knowledge does not age as talk does: it goes last."""
@@ -152,6 +158,7 @@ class LifeColumns:
         expires_at: epoch seconds; NaN: no end.
         archived_at: epoch seconds since when it is archived; NaN: it is active.
         importance: in [0, 1]; NaN: unknown.
+        information: how much each tells, in [0, 1]; NaN: unknown.
         pinned: bool.
         unit: an integer each: rows of the same unit, a document and its segments or a task run and its steps, are
             recalled one by one and go together (a hole in a document helps nobody); None: each on its own.
@@ -165,6 +172,7 @@ class LifeColumns:
     expires_at: FloatArray
     archived_at: FloatArray
     importance: FloatArray
+    information: FloatArray
     pinned: BoolArray
     traces: Traces
     unit: IntArray | None = None
@@ -246,12 +254,14 @@ def departures(columns: LifeColumns, policy: LifecyclePolicy, curve: Curve, *, n
 
 
 def retained(columns: LifeColumns, policy: LifecyclePolicy, curve: Curve, *, now: float) -> FloatArray:
-    """Retention of each memory at ``now`` (epoch seconds) as the decision sees it: importance stretches time.
+    """Retention of each memory at ``now`` (epoch seconds) as the decision sees it.
+
+    What is important, or tells much, ages more slowly.
 
     Returns: (n,) float64 in [0, 1]; times after ``now`` are age 0 (case 108).
     """
     ages = age_days(now, columns.created_at, columns.recalled_at)
-    return curve.retention(columns.traces, ages / _stretch(columns.importance, policy.importance_stretch))
+    return curve.retention(columns.traces, ages / _stretch(columns, policy))
 
 
 def due(leaving: Departures, *, now: float) -> BoolArray:
@@ -308,15 +318,23 @@ def share_guard(taken: Mapping[Reason, int], total: int, *, max_share: float = D
 def _fading(columns: LifeColumns, start: FloatArray, policy: LifecyclePolicy, curve: Curve) -> FloatArray:
     """When each would be forgotten, were it active and not pinned."""
     lasting = curve.lasting_days(columns.traces, policy.lowest)
-    days = lasting * _stretch(columns.importance, policy.importance_stretch)
-    return _instants(
-        np.maximum(columns.created_at + policy.minimum_age_days * SECONDS_A_DAY, start + days * SECONDS_A_DAY)
-    )
+    with np.errstate(over="ignore"):  # what lasts longer than there are numbers stays
+        days = lasting * _stretch(columns, policy)
+        faded = start + days * SECONDS_A_DAY
+    return _instants(np.maximum(columns.created_at + policy.minimum_age_days * SECONDS_A_DAY, faded))
 
 
-def _stretch(importance: FloatArray, most: float) -> FloatArray:
-    """most^(2 * importance - 1): ``most`` for 1, its inverse for 0, 1 for 0.5 and for the unknown."""
-    known = np.where(np.isnan(importance), 0.5, np.clip(importance, 0.0, 1.0))
+def _stretch(columns: LifeColumns, policy: LifecyclePolicy) -> FloatArray:
+    """How many times as long as an ordinary one each lasts: by its importance, else by what it tells."""
+    of_importance = _power(policy.importance_stretch, columns.importance)
+    of_information = _power(policy.information_stretch, columns.information)
+    of_information = np.where(np.isnan(columns.recalled_at), of_information, np.maximum(of_information, 1.0))
+    return np.where(np.isnan(columns.importance), of_information, of_importance)
+
+
+def _power(most: float, share: FloatArray) -> FloatArray:
+    """most^(2 * share - 1): ``most`` for 1, its inverse for 0, 1 for 0.5 and for the unknown."""
+    known = np.where(np.isnan(share), 0.5, np.clip(share, 0.0, 1.0))
     return np.power(most, 2.0 * known - 1.0)
 
 

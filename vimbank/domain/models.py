@@ -196,6 +196,7 @@ class Memory:
     difficulty: float | None = None  # FSRS's, in [1, 10]; None: never reviewed by it
     sample: Sample | None = None  # None: nobody has judged it (V-5)
     sample_reasons: tuple[str, ...] = ()
+    information: float | None = None  # how much it tells, in [0, 1); None: nobody has looked (domain.information)
     ended: tuple[Ended, ...] = ()  # what of it holds no longer, while the rest does (V-10)
     number: int = 0  # the store's own running number: stable, unique, breaks ties in rankings
 

@@ -80,6 +80,7 @@ def memory_record(value: Memory) -> dict[str, Any]:
         "superseded_by": value.superseded_by,
         "sample": None if value.sample is None else value.sample.value,
         "sample_reasons": list(value.sample_reasons),
+        "information": value.information,
         "ended": [ended_record(each) for each in value.ended],
         "token_count": value.token_count,
         "revision": value.revision,

@@ -18,6 +18,7 @@ __all__ = [
     "best_first",
     "currency_factors",
     "derived_factor",
+    "information_factor",
     "lift",
     "outcome_factor",
     "retention_factor",
@@ -75,6 +76,16 @@ def outcome_factor(failed: BoolArray, *, weight: float) -> FloatArray:
 def derived_factor(derived: BoolArray, *, weight: float) -> FloatArray:
     """The weight for summaries and portraits, 1 for all others: (n,) float64 in [0, 1]."""
     return np.where(derived, weight, 1.0)
+
+
+def information_factor(information: FloatArray, *, weight: float) -> FloatArray:
+    """1 - rho + rho * i: what tells nothing stands lower, and never goes.
+
+    Args:    information: how much each memory tells, (n,) in [0, 1].  weight: rho in [0, 1].
+    Returns: float64, (n,), in [1 - rho, 1]; rises with i. For rho < 1 a score above 0 stays above 0.
+    Source:  docs/adr/0014; V-5 to V-8 judge what is worth remembering, this weighs it.
+    """
+    return (1.0 - weight) + weight * information
 
 
 def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: float) -> FloatArray:

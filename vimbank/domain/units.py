@@ -60,6 +60,7 @@ def units(
     recalled_at: FloatArray,
     expires_at: FloatArray,
     importance: FloatArray,
+    information: FloatArray,
     pinned: BoolArray,
     traces: Traces,
     lasting: FloatArray,
@@ -68,7 +69,8 @@ def units(
 ) -> Units:
     """Each unit as one life: as young, as lately recalled, as lasting, as important as the best of its parts.
 
-    It is pinned where one of them is, archived since the last of them was, and expires with its head.
+    It tells as much as the part that tells most, is pinned where one of them is, archived since the last of them was,
+    and expires with its head.
 
     Args:    head: of ``heads``.  lasting: larger where a trace fades more slowly, no NaN.
              successor: the row of what superseded each, -1: none. The rest as in
@@ -91,6 +93,7 @@ def units(
         expires_at=expires_at[rows],
         archived_at=np.where(archived[rows], most(updated_at), np.nan),
         importance=most(importance),
+        information=most(information),
         pinned=most(pinned.astype(np.float64)) > 0,
         traces=Traces(traces.strength[longest], traces.stability_days[longest]),
         superseded_at=None if superseded is None else np.where(superseded[rows], most(updated_at), np.nan),

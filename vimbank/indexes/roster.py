@@ -53,6 +53,7 @@ _NUMBERS: Final = (
     "strength",
     "stability_days",  # FSRS's
     "importance",
+    "information",
     "recall_count",
     "position",
     "pinned",
@@ -195,6 +196,7 @@ class Roster:
             memory.strength,
             np.nan if memory.stability_days is None else memory.stability_days,
             np.nan if memory.importance is None else memory.importance,
+            np.nan if memory.information is None else memory.information,
             memory.recall_count,
             np.nan if source.position is None else source.position,
             memory.pinned,

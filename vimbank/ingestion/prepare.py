@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from vimbank.domain.fingerprint import content_hash
+from vimbank.domain.information import information
 from vimbank.domain.maxsim import pool_tokens
 from vimbank.domain.memory_text import embedding_text
 from vimbank.domain.models import (
@@ -95,11 +96,8 @@ class Preparer:
             except VimbankError as error:
                 results.append(error)
                 continue
-            segments = [PreparedDraft(part, content_hash(part), tokens, None) for part, tokens in cut.segments]
             results.append(
-                PreparedDraft(
-                    cut.draft, content_hash(cut.draft), cut.tokens, None, segments, claims=self._claims(cut.draft)
-                )
+                self._written(cut, None, [_written_part(part, tokens, None) for part, tokens in cut.segments])
             )
         return results
 
@@ -128,6 +126,7 @@ class Preparer:
             embedding=written.embedding,
             segments=written.segments,
             claims=written.claims,
+            information=written.information,
         )
 
     # -- checking --
@@ -233,16 +232,19 @@ class Preparer:
             part = encoded[id(draft)]
             if isinstance(part, VimbankError):
                 return part
-            segments.append(PreparedDraft(draft, content_hash(draft), tokens, part))
+            segments.append(_written_part(draft, tokens, part))
         embedding = None if cut.draft.kind == PARENT_KIND else encoded[id(cut.draft)]
         if isinstance(embedding, VimbankError):
             return embedding
-        return PreparedDraft(
-            cut.draft, content_hash(cut.draft), cut.tokens, embedding, segments, claims=self._claims(cut.draft)
-        )
+        return self._written(cut, embedding, segments)
 
-    def _claims(self, draft: MemoryDraft) -> Sequence[tuple[str, str]]:
-        return keys_of(draft) if self._limits.conflicts else ()
+    def _written(self, cut: _Cut, embedding: Embedded | None, segments: Sequence[PreparedDraft]) -> PreparedDraft:
+        written = _written_part(cut.draft, cut.tokens, embedding)
+        return replace(written, segments=segments, claims=keys_of(cut.draft) if self._limits.conflicts else ())
+
+
+def _written_part(draft: MemoryDraft, tokens: int, embedding: Embedded | None) -> PreparedDraft:
+    return PreparedDraft(draft, content_hash(draft), tokens, embedding, information=information(draft.text))
 
 
 def _as_draft(memory: Memory) -> MemoryDraft:

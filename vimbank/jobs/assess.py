@@ -89,7 +89,8 @@ class _Judging:
     def _due(self, memory: Memory) -> bool:
         if not is_assessed(memory.kind):
             return False
-        return memory.sample is None or (self._judge is not None and BY_MODEL not in memory.sample_reasons)
+        unknown = memory.sample is None or memory.information is None
+        return unknown or (self._judge is not None and BY_MODEL not in memory.sample_reasons)
 
     def _batch(self, due: Sequence[Memory]) -> None:
         """Judge them and write what came of it, also where the run ends among them."""

@@ -188,6 +188,7 @@ def _units(lives: Lives, curve: Curve) -> Units:
         recalled_at=lives.recalled_at,
         expires_at=lives.expires_at,
         importance=lives.importance,
+        information=lives.information,
         pinned=lives.pinned,
         traces=traces,
         lasting=curve.retention(traces, np.full(len(lives.ids), _ANY_AGE_DAYS)),

@@ -495,4 +495,5 @@ def _memory(prepared: PreparedDraft, memory_id: str, now: datetime) -> Memory:
         importance=draft.importance,
         pinned=draft.pinned,
         token_count=prepared.token_count,
+        information=prepared.information,
     )

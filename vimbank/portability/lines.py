@@ -222,6 +222,8 @@ def _contradictions(memory: Memory, limits: Limits) -> list[tuple[str, str]]:
         found.append(("stability_days", "must be above 0"))
     if memory.difficulty is not None and not 1 <= memory.difficulty <= 10:
         found.append(("difficulty", "must be between 1 and 10"))
+    if memory.information is not None and not 0 <= memory.information < 1:
+        found.append(("information", "must be at least 0 and below 1"))
     if memory.recall_count < 0 or memory.token_count < 0:
         found.append(("recall_count", "must not be negative"))
     if memory.valid_from is not None and memory.valid_to is not None and memory.valid_to < memory.valid_from:

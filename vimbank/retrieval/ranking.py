@@ -25,6 +25,7 @@ from vimbank.domain.fusion import (
     sparse_only,
     vimbank_eq4,
 )
+from vimbank.domain.information import UNKNOWN_INFORMATION
 from vimbank.domain.models import (
     BoolArray,
     Explanation,
@@ -39,6 +40,7 @@ from vimbank.domain.scoring import (
     age_days,
     best_first,
     derived_factor,
+    information_factor,
     lift,
     outcome_factor,
     retention_factor,
@@ -465,7 +467,7 @@ def _weighed(
     rows, factors, inputs = scored.rows, dict[str, FloatArray](), dict(scored.inputs)
     timed = bool(policy.half_life_days is not None and policy.time_weight)
     fades = curve is not None and bool(policy.retention_weight)
-    # In eq. 4 time is already inside the fusion.
+    # Eq. 4 has time inside the fusion already, and is shown as it was published.
     if (timed or fades) and fusion != "vimbank_eq4":
         recalled_at, traces = _recalls(index, rows, ask)
         age = inputs["age_days"] = age_days(ask.now.timestamp(), index.column("event_at")[rows], recalled_at)
@@ -479,6 +481,10 @@ def _weighed(
         failed = index.select(Condition("metadata.outcome", "eq", "failure"), now=ask.now)
         of_rows = np.ones(len(rows), dtype=np.bool_) if failed is None else failed[rows]
         factors["outcome"] = outcome_factor(of_rows, weight=policy.failure_weight)
+    if policy.information_weight and fusion != "vimbank_eq4":
+        told = index.column("information")[rows]
+        information = inputs["information"] = np.where(np.isnan(told), UNKNOWN_INFORMATION, told)
+        factors["information"] = information_factor(information, weight=policy.information_weight)
     if policy.derived_weight < 1.0 and not _names(ask.query.filter, "kind"):
         derived = index.column("derived")[rows] > 0
         if derived.any():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from vimbank.domain.information import information
 from vimbank.domain.models import UNSET, Event, HistoryEntry
 from vimbank.ports import Judged
 from vimbank.store.changes import Record, Rows, differences
@@ -22,9 +23,10 @@ def put_samples(rows: Rows, judged: Sequence[Judged], *, actor: str, now: dateti
         old = rows.by_id(each.memory.tenant, each.memory.id)
         if old is None or (old.number, old.text, old.kind) != (each.memory.number, each.memory.text, each.memory.kind):
             continue
-        if (old.sample, old.sample_reasons) == (each.sample, tuple(each.reasons)):
+        new = replace(old, sample=each.sample, sample_reasons=tuple(each.reasons), information=information(old.text))
+        if new == old:
             continue
-        new = replace(old, sample=each.sample, sample_reasons=tuple(each.reasons), revision=rows.take_revision())
+        new = replace(new, revision=rows.take_revision())
         rows.rewrite(new, UNSET)
         entry = HistoryEntry(old.id, new.revision, now, Event.UPDATE, actor, old.text, old.text, differences(old, new))
         rows.record(Record(entry, old.partition, old))

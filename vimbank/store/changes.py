@@ -271,6 +271,7 @@ def _insert(
         token_count=prepared.token_count,
         sample=prepared.sample,
         sample_reasons=prepared.sample_reasons,
+        information=prepared.information,
         number=rows.take_number(),
         # A segment that an update adds to an archived document is as archived as the rest.
         state=MemoryState.ACTIVE if parent is None else parent.state,
@@ -308,7 +309,13 @@ def update_memory(rows: Rows, prepared: PreparedPatch, *, tenant: str, actor: st
     )
     if prepared.claims is not None:
         # What had ended of the old text is not in the new one.
-        new = replace(new, sample=prepared.sample, sample_reasons=prepared.sample_reasons, ended=())
+        new = replace(
+            new,
+            sample=prepared.sample,
+            sample_reasons=prepared.sample_reasons,
+            information=prepared.information,
+            ended=(),
+        )
     if new == old and not rebuilt:
         return old
     segments = _segments(rows, old)
@@ -375,6 +382,7 @@ def _replace_segments(
             token_count=part.token_count,
             sample=part.sample,
             sample_reasons=part.sample_reasons,
+            information=part.information,
             **values,
         )
         _rewrite(rows, standing, changed, part.embedding, actor, now)

@@ -33,6 +33,7 @@ LIFE_COLUMNS: Final = (
     "pinned",
     "strength",
     "stability_days",
+    "information",
 )
 """What ``lives`` reads, in its order."""
 
@@ -52,6 +53,7 @@ def life_row(memory: Memory) -> Sequence[Any]:
         memory.pinned,
         memory.strength,
         memory.stability_days,
+        memory.information,
     )
 
 
@@ -70,8 +72,8 @@ def lives(revision: int, batches: Iterable[Sequence[Sequence[Any]]]) -> Lives:
         superseded += [row[2] == _SUPERSEDED for row in batch]
         successors += [row[3] for row in batch]
         parts.append(np.array([row[4:] for row in batch], dtype=np.float64).T)  # None becomes NaN
-    created, updated, recalled, expires, importance, pinned, strength, stability = (
-        np.concatenate(parts, axis=1) if parts else np.empty((8, 0))
+    created, updated, recalled, expires, importance, pinned, strength, stability, information = (
+        np.concatenate(parts, axis=1) if parts else np.empty((9, 0))
     )
     return Lives(
         revision=revision,
@@ -88,4 +90,5 @@ def lives(revision: int, batches: Iterable[Sequence[Sequence[Any]]]) -> Lives:
         pinned=pinned > 0,
         strength=strength,
         stability_days=stability,
+        information=information,
     )

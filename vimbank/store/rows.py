@@ -100,6 +100,7 @@ def memory_row(memory: Memory) -> dict[str, Any]:
         "sample": None if memory.sample is None else memory.sample.value,
         "sample_reasons": " ".join(memory.sample_reasons) or None,
         "ended": dump_ended(memory.ended),
+        "information": memory.information,
     }
 
 
@@ -146,6 +147,7 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         sample=None if row[35] is None else Sample(row[35]),
         sample_reasons=() if row[36] is None else tuple(row[36].split()),
         ended=() if row[37] is None else load_ended(row[37]),
+        information=row[38],
     )
 
 

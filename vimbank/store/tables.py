@@ -40,7 +40,7 @@ __all__ = [
     "store",
 ]
 
-SCHEMA_VERSION: Final = "0003"
+SCHEMA_VERSION: Final = "0004"
 """The newest migration; a store at another one is migrated, or refused when this code does not know it."""
 
 metadata: Final = MetaData()
@@ -112,6 +112,7 @@ memories: Final = Table(
     Column("sample", String),
     Column("sample_reasons", Text),  # words, a blank between
     Column("ended", Text),  # JSON list; NULL: nothing has
+    Column("information", Double),  # in [0, 1); NULL: written before it was known
     Column("idempotency_key", String),
 )
 
