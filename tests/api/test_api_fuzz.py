@@ -9,17 +9,20 @@ from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel
 from starlette.testclient import TestClient
 
-from vimbank.api import job_schemas, schemas
+from vimbank.api.schemas.ingestion import DocumentIn, TaskIn, TurnsIn
+from vimbank.api.schemas.jobs import JobIn
+from vimbank.api.schemas.memories import BatchIn, MemoryIn, PatchIn
+from vimbank.api.schemas.search import FeedbackIn, SearchIn
 
 BODIES: dict[str, type[BaseModel]] = {
-    "/v1/memories": schemas.MemoryIn,
-    "/v1/memories/batch": schemas.BatchIn,
-    "/v1/search": schemas.SearchIn,
-    "/v1/documents": schemas.DocumentIn,
-    "/v1/sessions/s1/turns": schemas.TurnsIn,
-    "/v1/tasks": schemas.TaskIn,
-    "/v1/feedback": schemas.FeedbackIn,
-    "/v1/jobs": job_schemas.JobIn,
+    "/v1/memories": MemoryIn,
+    "/v1/memories/batch": BatchIn,
+    "/v1/search": SearchIn,
+    "/v1/documents": DocumentIn,
+    "/v1/sessions/s1/turns": TurnsIn,
+    "/v1/tasks": TaskIn,
+    "/v1/feedback": FeedbackIn,
+    "/v1/jobs": JobIn,
 }
 _TEXT = st.one_of(
     st.text(max_size=12),
@@ -60,7 +63,7 @@ def test_no_body_is_answered_with_a_5xx(client: TestClient, path: str, data: st.
 
 
 @_quick
-@given(body=st.dictionaries(st.sampled_from(sorted(schemas.PatchIn.model_fields)), _JSON, max_size=3))
+@given(body=st.dictionaries(st.sampled_from(sorted(PatchIn.model_fields)), _JSON, max_size=3))
 def test_no_patch_is_answered_with_a_5xx(client: TestClient, body: Any) -> None:
     client.post("/v1/memories", json={"bank": "dialog", "text": "tea", "user_id": "alice", "id": "m"})
     _answers(client, "PATCH", "/v1/memories/m", body)

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Tenants, add, fields_of, search
-from vimbank.api.schemas import SearchOut
+from vimbank.api.schemas.search import SearchOut
 from vimbank.domain.models import Query
 from vimbank.service import MemoryService
 

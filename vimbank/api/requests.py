@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vimbank.api.errors import invalid_input
-from vimbank.api.schemas import DocumentIn
+from vimbank.api.schemas.ingestion import DocumentIn
 from vimbank.domain.times import parse_time_text
 from vimbank.errors import FieldError, InvalidInput
 from vimbank.jobs.runner import Jobs

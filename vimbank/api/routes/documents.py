@@ -9,7 +9,8 @@ from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import Document, JsonRoute, Service
 from vimbank.api.routes.responses import BODY
-from vimbank.api.schemas import AddOut, DocumentIn
+from vimbank.api.schemas.ingestion import DocumentIn
+from vimbank.api.schemas.memories import AddOut
 from vimbank.domain.records import added_record
 
 __all__ = ["router"]

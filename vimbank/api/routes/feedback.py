@@ -7,7 +7,7 @@ from vimbank.api.answers import json_response
 from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import BODY, ONE
-from vimbank.api.schemas import FeedbackIn, FeedbackOut
+from vimbank.api.schemas.search import FeedbackIn, FeedbackOut
 from vimbank.domain.models import Signal
 
 __all__ = ["router"]

@@ -10,7 +10,7 @@ import vimbank
 from vimbank.api.answers import json_response
 from vimbank.api.requests import Service
 from vimbank.api.routes.responses import problems
-from vimbank.api.schemas import LiveOut, ReadyOut, RootOut
+from vimbank.api.schemas.server import LiveOut, ReadyOut, RootOut
 
 __all__ = ["router"]
 

@@ -11,7 +11,9 @@ from starlette.responses import Response
 from vimbank.api.answers import json_response
 from vimbank.api.auth import Operator
 from vimbank.api.events import EVENT_STREAM, event_of, events_response, job_events
-from vimbank.api.job_schemas import (
+from vimbank.api.requests import Closing, JobIdPath, JobsOf, JsonRoute
+from vimbank.api.routes.responses import BODY, ONE, PLAIN, Responses, problems
+from vimbank.api.schemas.jobs import (
     EVENTS_EXAMPLE,
     JobIn,
     JobKindsOut,
@@ -20,8 +22,6 @@ from vimbank.api.job_schemas import (
     JobResultOut,
     JobsOut,
 )
-from vimbank.api.requests import Closing, JobIdPath, JobsOf, JsonRoute
-from vimbank.api.routes.responses import BODY, ONE, PLAIN, Responses, problems
 from vimbank.domain.jobs import Job, JobState
 from vimbank.domain.records import job_record
 from vimbank.errors import Conflict

@@ -10,7 +10,8 @@ from vimbank.api.answers import json_response
 from vimbank.api.auth import Caller, Reader, Writer
 from vimbank.api.requests import JsonRoute, MemoryIdPath, Service
 from vimbank.api.routes.responses import ONE, PLAIN, problems
-from vimbank.api.schemas import ForecastOut, ForecastParams, MemoryOut, MoveParams
+from vimbank.api.schemas.lifecycle import ForecastOut, ForecastParams, MoveParams
+from vimbank.api.schemas.memories import MemoryOut
 from vimbank.domain.models import Memory
 from vimbank.domain.records import memory_record
 from vimbank.lifecycle.planning import forecast_record

@@ -11,7 +11,7 @@ from vimbank.api.auth import Admin, Caller, Reader, Role, Writer
 from vimbank.api.errors import invalid_input, problem_of
 from vimbank.api.requests import JsonRoute, MemoryIdPath, Service, json_value
 from vimbank.api.routes.responses import BODY, ONE, PLAIN
-from vimbank.api.schemas import (
+from vimbank.api.schemas.memories import (
     AddOut,
     BatchIn,
     BatchOut,

@@ -11,9 +11,9 @@ from starlette.responses import Response, StreamingResponse
 
 from vimbank.api.answers import json_response
 from vimbank.api.auth import Admin, Reader, Role
-from vimbank.api.portability_schemas import EXPORT_EXAMPLE, ExportParams, ImportOut, ImportParams
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import BODY, PLAIN, Responses
+from vimbank.api.schemas.portability import EXPORT_EXAMPLE, ExportParams, ImportOut, ImportParams
 from vimbank.domain.records import plain
 from vimbank.portability.export import export
 from vimbank.portability.import_ import Importer

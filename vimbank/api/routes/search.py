@@ -7,7 +7,7 @@ from vimbank.api.answers import json_response
 from vimbank.api.auth import Reader, Role
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN, problems
-from vimbank.api.schemas import SearchIn, SearchOut
+from vimbank.api.schemas.search import SearchIn, SearchOut
 from vimbank.domain import filters
 from vimbank.domain.models import Query
 from vimbank.domain.records import recall_record

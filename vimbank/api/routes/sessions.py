@@ -8,7 +8,8 @@ from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service, SessionIdPath
 from vimbank.api.routes.memories import batch_answer
 from vimbank.api.routes.responses import BODY
-from vimbank.api.schemas import BatchOut, TurnsIn
+from vimbank.api.schemas.ingestion import TurnsIn
+from vimbank.api.schemas.memories import BatchOut
 
 __all__ = ["router"]
 

@@ -10,7 +10,7 @@ from vimbank.api.answers import json_response
 from vimbank.api.auth import Reader, Role
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN
-from vimbank.api.schemas import StatsOut, StatsParams
+from vimbank.api.schemas.server import StatsOut, StatsParams
 
 __all__ = ["router"]
 

@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from vimbank.api.answers import json_response
 from vimbank.api.auth import Reader
-from vimbank.api.models import Params
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN
-from vimbank.api.schemas import PageOut
+from vimbank.api.schemas.base import Params
+from vimbank.api.schemas.memories import PageOut
 from vimbank.domain.models import Page
 from vimbank.domain.records import page_record
 from vimbank.service import MAX_TOP_K

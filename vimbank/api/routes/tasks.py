@@ -8,7 +8,7 @@ from vimbank.api.auth import Writer
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.memories import batch_answer
 from vimbank.api.routes.responses import BODY
-from vimbank.api.schemas import TaskIn, TaskOut
+from vimbank.api.schemas.ingestion import TaskIn, TaskOut
 from vimbank.domain.models import AddResult
 
 __all__ = ["router"]

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from vimbank.api.answers import json_response
 from vimbank.api.auth import Admin
-from vimbank.api.portability_schemas import EraseParams, ReceiptOut
 from vimbank.api.requests import JsonRoute, Service
 from vimbank.api.routes.responses import PLAIN
+from vimbank.api.schemas.portability import EraseParams, ReceiptOut
 from vimbank.domain.models import Scope
 from vimbank.portability.erase import erase
 from vimbank.portability.receipts import save_receipt

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from vimbank.api.models import Answer, Body, Params, example
+from vimbank.api.schemas.base import Answer, Body, Params, example
 from vimbank.domain.jobs import QueueName
 
 __all__ = ["JobIn", "JobKindOut", "JobKindsOut", "JobOut", "JobParams", "JobResultOut", "JobsOut", "ProgressOut"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from vimbank.api.models import Answer, Params, example
+from vimbank.api.schemas.base import Answer, Params, example
 from vimbank.portability.import_ import FormatName
 
 __all__ = ["EraseParams", "ExportParams", "ImportOut", "ImportParams", "ProblemOut", "ReceiptOut"]
