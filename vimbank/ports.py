@@ -256,6 +256,38 @@ class PreparedDraft:
     sample_reasons: tuple[str, ...] = ()
     information: float | None = None
 
+    def memory(self, id: str, *, now: datetime) -> Memory:
+        """The memory that it becomes, written at ``now``; its ``revision`` and ``number`` are the store's to give."""
+        draft = self.draft
+        return Memory(
+            id=id,
+            tenant=draft.tenant,
+            user_id=draft.user_id,
+            bank=draft.bank,
+            kind=draft.kind,
+            text=draft.text,
+            created_at=now if draft.created_at is None else draft.created_at,
+            updated_at=now,
+            content_hash=self.content_hash,
+            revision=0,
+            title=draft.title,
+            speaker=draft.speaker,
+            agent_id=draft.agent_id,
+            session_id=draft.session_id,
+            metadata=draft.metadata,
+            source=draft.source,
+            event_at=draft.event_at,
+            valid_from=draft.valid_from,
+            valid_to=draft.valid_to,
+            expires_at=draft.expires_at,
+            importance=draft.importance,
+            pinned=draft.pinned,
+            token_count=self.token_count,
+            sample=self.sample,
+            sample_reasons=self.sample_reasons,
+            information=self.information,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedPatch:

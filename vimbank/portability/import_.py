@@ -469,31 +469,5 @@ def _dead(found: Found, tenant: str) -> Archived:
 
 
 def _memory(prepared: PreparedDraft, memory_id: str, now: datetime) -> Memory:
-    draft = prepared.draft
-    created = now if draft.created_at is None else draft.created_at
-    return Memory(
-        id=memory_id,
-        tenant=draft.tenant,
-        user_id=draft.user_id,
-        bank=draft.bank,
-        kind=draft.kind,
-        text=draft.text,
-        created_at=created,
-        updated_at=created,
-        content_hash=prepared.content_hash,
-        revision=0,
-        title=draft.title,
-        speaker=draft.speaker,
-        agent_id=draft.agent_id,
-        session_id=draft.session_id,
-        metadata=draft.metadata,
-        source=draft.source,
-        event_at=draft.event_at,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
-        expires_at=draft.expires_at,
-        importance=draft.importance,
-        pinned=draft.pinned,
-        token_count=prepared.token_count,
-        information=prepared.information,
-    )
+    memory = prepared.memory(memory_id, now=now)
+    return replace(memory, updated_at=memory.created_at)

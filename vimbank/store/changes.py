@@ -244,40 +244,16 @@ def _insert(
     now: datetime,
     parent: Memory | None = None,
 ) -> Memory:
-    draft = prepared.draft
-    memory = Memory(
-        id=memory_id,
-        tenant=draft.tenant,
-        user_id=draft.user_id,
-        bank=draft.bank,
-        kind=draft.kind,
-        text=draft.text,
-        created_at=now if draft.created_at is None else draft.created_at,
-        updated_at=now,
-        content_hash=prepared.content_hash,
-        revision=rows.take_revision(),
-        title=draft.title,
-        speaker=draft.speaker,
-        agent_id=draft.agent_id,
-        session_id=draft.session_id,
-        metadata=draft.metadata,
+    memory = replace(
+        prepared.memory(memory_id, now=now),
         source=source,
-        event_at=draft.event_at,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
-        expires_at=draft.expires_at,
-        importance=draft.importance,
-        pinned=draft.pinned,
-        token_count=prepared.token_count,
-        sample=prepared.sample,
-        sample_reasons=prepared.sample_reasons,
-        information=prepared.information,
+        revision=rows.take_revision(),
         number=rows.take_number(),
         # A segment that an update adds to an archived document is as archived as the rest.
         state=MemoryState.ACTIVE if parent is None else parent.state,
         superseded_by=None if parent is None else parent.superseded_by,
     )
-    rows.insert(memory, draft.idempotency_key, prepared.embedding)
+    rows.insert(memory, prepared.draft.idempotency_key, prepared.embedding)
     if prepared.claims:
         rows.put_claims(memory, prepared.claims)
     entry = HistoryEntry(memory.id, memory.revision, now, event, actor, None, memory.text)
