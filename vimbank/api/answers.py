@@ -1,6 +1,6 @@
 """Answers as bytes: records of the domain to JSON in one step.
 
-The response models of ``schemas.py`` describe these answers in the OpenAPI document; a test holds the two
+The response models in ``schemas`` describe these answers in the OpenAPI document; a test holds the two
 together. Serialising twice would cost more than the search of a small partition.
 """
 
