@@ -399,9 +399,40 @@ class TestLives:
         assert np.array_equal(found.expires_at, [APR.timestamp(), np.nan], equal_nan=True)
         assert np.isnan(found.recalled_at).all()
 
+    def test_superseded_ones_where_they_are_asked_for(self, store: Store) -> None:
+        old, new = add_one(store, "tea", pinned=True), add_one(store, "coffee")
+        move(store, old, SUPERSEDED, superseded_by=new, now=MAR)
+        assert list(store.lives(ALICE).ids) == [new]
+        found = store.lives(ALICE, superseded=True)
+        assert (list(found.ids), list(found.successors)) == ([old, new], [new, None])
+        assert (found.superseded.tolist(), found.archived.tolist()) == ([True, False], [False, False])
+        assert (found.updated_at.tolist(), found.pinned.tolist()) == ([MAR.timestamp(), JAN.timestamp()], [True, False])
+
     def test_of_nothing(self, store: Store) -> None:
         found = store.lives(ALICE)
         assert (found.ids, len(found.strength), len(found.archived)) == ([], 0, 0)
+
+
+def test_what_was_superseded_may_be_deleted_and_its_past_stays(store: Store) -> None:
+    old, new = add_one(store, "tea"), add_one(store, "coffee")
+    move(store, old, SUPERSEDED, superseded_by=new)
+    seen = store.state().revision
+    assert move(store, old, DELETED, seen=seen, now=APR).moved == 1
+    assert store.get("t", [old]) == []
+    (stood,) = store.get("t", [old], as_of=MAR)
+    assert (stood.state, stood.superseded_by, stood.text) == (SUPERSEDED, new, "tea")
+    assert [each.event for each in store.history("t", old)] == [Event.ADD, Event.STATE, Event.DELETE]
+    with pytest.raises(NotFound):
+        move(store, old, ACTIVE)
+
+
+def test_a_superseded_one_that_was_written_to_meanwhile_is_not_deleted(store: Store) -> None:
+    old, new = add_one(store, "tea"), add_one(store, "coffee")
+    move(store, old, SUPERSEDED, superseded_by=new)
+    seen = store.state().revision
+    store.update(patch(old, pinned=True), tenant="t", actor="test", now=MAR)
+    with pytest.raises(Conflict, match="was written after"):
+        move(store, old, DELETED, seen=seen)
 
 
 def test_a_successor_that_was_written_meanwhile_supersedes_nothing(store: Store) -> None:
