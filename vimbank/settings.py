@@ -228,7 +228,7 @@ class BankSettings(_Room):
         None, ge=0, le=1, description="How much fading, by its curve, can take from a score."
     )
     information_weight: float | None = Field(
-        None, ge=0, le=1, description="How much of a score goes where a memory tells nothing."
+        None, ge=0, le=1, description="How much a memory that tells much gains of what it lacks."
     )
     window: int | None = Field(None, ge=0, le=50, description="Neighbours returned on each side of a hit.")
     neighbour_weight: float | None = Field(

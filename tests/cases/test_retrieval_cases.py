@@ -109,7 +109,7 @@ def test_case_28_the_threshold_acts_on_the_final_score() -> None:
     for name, cosine in [("a", 0.9), ("b", 0.6), ("c", 0.2)]:
         library.add(name, "x", vector=first_axis(cosine))
     assert library.search("none", vector=QUERY, fusion="dense", threshold=0.5) == ["a", "b"]
-    aged = Library(sparse_weight=0.0, half_life_days=1.0, time_weight=1.0, neighbour_weight=0.0)
+    aged = Library(sparse_weight=0.0, half_life_days=1.0, time_weight=1.0, neighbour_weight=0.0, information_weight=0.0)
     aged.add("old", "x", vector=first_axis(0.9), event_at=NOW - timedelta(days=1))
     assert aged.search("none", vector=QUERY, threshold=0.5) == []
     assert aged.search("none", vector=QUERY, threshold=0.44) == ["old"]
@@ -179,7 +179,8 @@ def test_cases_98_and_108_a_time_ahead_of_the_clock(ahead: timedelta, fusion: st
     for result in library.recall("apple", fusion=fusion, explain=True).results:
         assert 0.0 <= result.score <= 1.0
         assert result.explanation is not None
-        assert all(0.0 <= factor <= 1.0 for factor in result.explanation.factors.values())
+        factors = result.explanation.factors
+        assert all(0.0 <= factors[name] <= (2.0 if name == "information" else 1.0) for name in factors)
         assert result.explanation.inputs.get("age_days", 0.0) >= 0.0
 
 

@@ -85,23 +85,31 @@ def test_retention_by_hand() -> None:
     )
 
 
-def test_what_tells_little_stands_lower_by_hand() -> None:
-    """1 - 0.2 + 0.2 i; a memory that nobody has looked at counts as one that tells half of what can be told."""
-    library = Library(**(PLAIN | {"information_weight": 0.2}))
+def test_of_what_fits_alike_the_one_that_tells_more_stands_higher_by_hand() -> None:
+    """1 + 0.5 i (1 - 0.4); a memory that nobody has looked at counts as one that tells half of what can be told."""
+    library = Library(**(PLAIN | {"information_weight": 0.5}))
     library.add("talk", "pear", vector=NEAR, information=0.0)
     library.add("unknown", "pear", vector=NEAR, information=None)
     library.add("told", "pear", vector=NEAR, information=0.75)
     results = library.recall("apple", vector=QUERY, explain=True).results
     assert [result.memory.id for result in results] == ["told", "unknown", "talk"]
-    assert [result.score for result in results] == pytest.approx([0.4 * 0.95, 0.4 * 0.9, 0.4 * 0.8], abs=1e-6)
-    talk, unknown = explained(results[2]), explained(results[1])
-    assert (talk.factors, talk.inputs["information"]) == ({"information": 0.8}, 0.0)
+    assert [result.score for result in results] == pytest.approx([0.4 * 1.225, 0.4 * 1.15, 0.4], abs=1e-6)
+    told, unknown = explained(results[0]), explained(results[1])
+    assert told.factors == pytest.approx({"information": 1.225})
     assert unknown.inputs["information"] == 0.5
+    assert (told.relevance, unknown.relevance) == pytest.approx((0.4, 0.4))
+
+
+def test_an_exact_match_and_what_does_not_fit_keep_their_scores() -> None:
+    library = Library(**(PLAIN | {"information_weight": 1.0, "sparse_weight": 0.0}))
+    library.add("exact", "pear", vector=QUERY, information=0.9)
+    library.add("far", "pear", vector=[0.0, 1.0, *([0.0] * 62)], information=0.9)
+    assert [result.score for result in library.recall("apple", vector=QUERY).results] == pytest.approx([1.0, 0.0])
 
 
 @pytest.mark.parametrize("fusion", ["dense", "sparse", "vimbank_eq4"])
 def test_single_legs_and_the_published_fusion_are_shown_as_they_are(fusion: Any) -> None:
-    library = Library(**(PLAIN | {"information_weight": 0.2}))
+    library = Library(**(PLAIN | {"information_weight": 0.5}))
     library.add("talk", "apple", vector=NEAR, information=0.0)
     [result] = library.recall("apple", vector=QUERY, fusion=fusion, explain=True).results
     assert "information" not in explained(result).factors

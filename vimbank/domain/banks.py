@@ -22,7 +22,8 @@ class BankPolicy:
         retention_weight: rho in 1 - rho + rho * R, R by the forgetting curve of the bank's life, in [0, 1] (D11); below
             1 no score that is above 0 becomes 0. Time and retention are two answers to one question, how much age
             may take: by the age alone, or by age and recalls. One of them is enough; both multiply.
-        information_weight: rho in 1 - rho + rho * i, i how much a memory tells, in [0, 1] (``domain.information``).
+        information_weight: rho in 1 + rho * i * (1 - relevance), i how much a memory tells, in [0, 1]
+            (``domain.information``).
         window: turns returned on each side of a hit.
         neighbour_weight: how much of the best neighbour's relevance is added, in [0, 1] (D7).
         hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
@@ -58,7 +59,7 @@ DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
     "dialog": BankPolicy(
         half_life_days=7.0,
         time_weight=0.001,
-        information_weight=0.2,
+        information_weight=0.5,
         window=1,
         neighbour_weight=0.7,
         temporal_weight=0.2,

@@ -484,7 +484,7 @@ def _weighed(
     if policy.information_weight and fusion != "vimbank_eq4":
         told = index.column("information")[rows]
         information = inputs["information"] = np.where(np.isnan(told), UNKNOWN_INFORMATION, told)
-        factors["information"] = information_factor(information, weight=policy.information_weight)
+        factors["information"] = information_factor(information, scored.relevance, weight=policy.information_weight)
     if policy.derived_weight < 1.0 and not _names(ask.query.filter, "kind"):
         derived = index.column("derived")[rows] > 0
         if derived.any():
