@@ -418,9 +418,10 @@ class Explanation:
         relevance = sum(parts.values())      each part already weighted, in [0, 1]
         score     = relevance * product(factors.values())
 
-    ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``, those that apply.
+    ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``,
+    ``information``, those that apply.
     ``factors``: ``time``, ``retention``, ``outcome``, ``derived``, ``currency``. ``inputs``: the raw figures they were
-    made from (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, weights).
+    made from (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, information, weights).
     """
 
     fusion: str

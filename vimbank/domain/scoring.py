@@ -18,7 +18,6 @@ __all__ = [
     "best_first",
     "currency_factors",
     "derived_factor",
-    "information_factor",
     "lift",
     "outcome_factor",
     "retention_factor",
@@ -76,18 +75,6 @@ def outcome_factor(failed: BoolArray, *, weight: float) -> FloatArray:
 def derived_factor(derived: BoolArray, *, weight: float) -> FloatArray:
     """The weight for summaries and portraits, 1 for all others: (n,) float64 in [0, 1]."""
     return np.where(derived, weight, 1.0)
-
-
-def information_factor(information: FloatArray, relevance: FloatArray, *, weight: float) -> FloatArray:
-    """1 + rho * i * (1 - relevance): of memories that fit alike the one that tells more stands higher.
-
-    It takes nothing away, so a lone exact match keeps its score (case 26), and lifts nothing that does not fit.
-
-    Args:    information: how much each memory tells; relevance: (n,) in [0, 1] both.  weight: rho in [0, 1].
-    Returns: float64, (n,), in [1, 2); relevance times it is in [0, 1] and rises with either.
-    Source:  docs/adr/0014; V-5 to V-8 judge what is worth remembering, this weighs it.
-    """
-    return 1.0 + weight * information * (1.0 - relevance)
 
 
 def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: float) -> FloatArray:

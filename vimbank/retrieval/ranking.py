@@ -40,7 +40,6 @@ from vimbank.domain.scoring import (
     age_days,
     best_first,
     derived_factor,
-    information_factor,
     lift,
     outcome_factor,
     retention_factor,
@@ -361,7 +360,16 @@ def _score(
     _add_context(parts, index, ask, policy, candidates.rows, links)
     if reranker is not None and policy.rerank:
         parts = _rerank(parts, index, ask, policy, candidates.rows, load=load, reranker=reranker)
+    if policy.information_weight and fusion != "vimbank_eq4":  # which is shown as it was published
+        information = inputs["information"] = _information(index, candidates.rows)
+        fits = _total(parts)
+        parts["information"] = lift(fits, information * fits, weight=policy.information_weight)
     return _Scored(candidates.rows, parts, inputs)
+
+
+def _information(index: PartitionIndex, rows: IntArray) -> FloatArray:
+    told = index.column("information")[rows]
+    return np.where(np.isnan(told), UNKNOWN_INFORMATION, told)
 
 
 def _fuse(
@@ -467,7 +475,7 @@ def _weighed(
     rows, factors, inputs = scored.rows, dict[str, FloatArray](), dict(scored.inputs)
     timed = bool(policy.half_life_days is not None and policy.time_weight)
     fades = curve is not None and bool(policy.retention_weight)
-    # Eq. 4 has time inside the fusion already, and is shown as it was published.
+    # In eq. 4 time is already inside the fusion.
     if (timed or fades) and fusion != "vimbank_eq4":
         recalled_at, traces = _recalls(index, rows, ask)
         age = inputs["age_days"] = age_days(ask.now.timestamp(), index.column("event_at")[rows], recalled_at)
@@ -481,10 +489,6 @@ def _weighed(
         failed = index.select(Condition("metadata.outcome", "eq", "failure"), now=ask.now)
         of_rows = np.ones(len(rows), dtype=np.bool_) if failed is None else failed[rows]
         factors["outcome"] = outcome_factor(of_rows, weight=policy.failure_weight)
-    if policy.information_weight and fusion != "vimbank_eq4":
-        told = index.column("information")[rows]
-        information = inputs["information"] = np.where(np.isnan(told), UNKNOWN_INFORMATION, told)
-        factors["information"] = information_factor(information, scored.relevance, weight=policy.information_weight)
     if policy.derived_weight < 1.0 and not _names(ask.query.filter, "kind"):
         derived = index.column("derived")[rows] > 0
         if derived.any():
