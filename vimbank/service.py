@@ -133,6 +133,7 @@ class Searcher(Protocol):
     """The read path (``retrieval.pipeline.Pipeline``)."""
 
     def search(self, query: Query, partitions: Sequence[Partition], *, now: "datetime") -> Recall: ...
+    def recalled(self, recall: Recall) -> list[str]: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...
 
@@ -466,7 +467,7 @@ class MemoryService:
         recall = self._searcher.search(query, self._partitions(query), now=now)
         if query.reinforce and query.as_of is None and recall.results:
             self._recalls.note(
-                [RecallEntry(query.tenant, each.memory.id, now, Signal.RETURNED) for each in recall.results]
+                [RecallEntry(query.tenant, each, now, Signal.RETURNED) for each in self._searcher.recalled(recall)]
             )
         return replace(self._with_staleness(query, recall), took_ms=(time.perf_counter() - started) * 1e3)
 

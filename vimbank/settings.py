@@ -244,6 +244,9 @@ class BankSettings(_Room):
     relevant_from: float | None = Field(
         None, ge=0, le=1, description="Relevance from which a result is labelled relevant."
     )
+    recalled_from: float | None = Field(
+        None, ge=0, le=1, description="Share of the best score from which a result counts as recalled."
+    )
     rerank: int | None = Field(None, ge=0, le=1_000, description="How many are reranked by MaxSim; 0: none.")
     lifecycle: LifecycleSettings = Field(LifecycleSettings(), description="How its memories live and go.")
 

@@ -425,6 +425,6 @@ def test_reports_are_json(jobs: Jobs) -> None:
 
 def test_recalls_are_reinforced(service: MemoryService, jobs: Jobs, clock: SettableClock) -> None:
     fill(service, 3)
-    service.search(Query(tenant="default", user_id="ana", text="memory number 1"))
+    service.search(Query(tenant="default", user_id="ana", text="memory number"))
     assert jobs.run(jobs.start("reinforce").id).result == {"folded": 3}
     assert jobs.run(jobs.start("reinforce").id).result == {"folded": 0}

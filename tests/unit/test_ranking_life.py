@@ -1,5 +1,6 @@
 """What the life of a memory does to its rank: retention, derived kinds, what has ended, labels."""
 
+import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import exp
@@ -86,18 +87,17 @@ def test_retention_by_hand() -> None:
 
 
 def test_of_what_fits_alike_the_one_that_tells_more_stands_higher_by_hand() -> None:
-    """1 + 0.5 i (1 - 0.4); a memory that nobody has looked at counts as one that tells half of what can be told."""
+    """0.5 i r (1 - r); a memory that nobody has looked at counts as one that tells half of what can be told."""
     library = Library(**(PLAIN | {"information_weight": 0.5}))
     library.add("talk", "pear", vector=NEAR, information=0.0)
     library.add("unknown", "pear", vector=NEAR, information=None)
     library.add("told", "pear", vector=NEAR, information=0.75)
     results = library.recall("apple", vector=QUERY, explain=True).results
     assert [result.memory.id for result in results] == ["told", "unknown", "talk"]
-    assert [result.score for result in results] == pytest.approx([0.4 * 1.225, 0.4 * 1.15, 0.4], abs=1e-6)
+    assert [result.score for result in results] == pytest.approx([0.49, 0.46, 0.4], abs=1e-6)
     told, unknown = explained(results[0]), explained(results[1])
-    assert told.factors == pytest.approx({"information": 1.225})
-    assert unknown.inputs["information"] == 0.5
-    assert (told.relevance, unknown.relevance) == pytest.approx((0.4, 0.4))
+    assert told.parts == pytest.approx({"sparse": 0.0, "dense": 0.4, "information": 0.09})
+    assert (told.inputs["information"], unknown.inputs["information"]) == (0.75, 0.5)
 
 
 def test_an_exact_match_and_what_does_not_fit_keep_their_scores() -> None:
@@ -112,7 +112,7 @@ def test_single_legs_and_the_published_fusion_are_shown_as_they_are(fusion: Any)
     library = Library(**(PLAIN | {"information_weight": 0.5}))
     library.add("talk", "apple", vector=NEAR, information=0.0)
     [result] = library.recall("apple", vector=QUERY, fusion=fusion, explain=True).results
-    assert "information" not in explained(result).factors
+    assert "information" not in explained(result).parts
 
 
 def test_without_an_event_age_counts_from_the_creation() -> None:
@@ -357,3 +357,31 @@ def test_nobody_is_labelled_unasked() -> None:
     library.add("m", "pear", vector=NEAR)
     [result] = library.recall("apple", vector=QUERY).results
     assert result.label is None
+
+
+# --- what counts as recalled --------------------------------------------------------------------------------------
+
+
+def test_what_is_as_good_as_a_share_of_the_best_counts_as_recalled() -> None:
+    """Scores .5, .4, .375 and .3: three quarters of the best are .375."""
+    library = Library(**(PLAIN | {"recalled_from": 0.75}))
+    for name, cosine in [("best", 1.0), ("good", 0.8), ("edge", 0.75), ("poor", 0.6)]:
+        library.add(name, "pear", vector=[cosine, math.sqrt(1 - cosine**2), *([0.0] * 62)])
+    recall = library.recall("apple", vector=QUERY)
+    assert len(recall.results) == 4
+    assert library.pipeline.recalled(recall) == ["best", "good", "edge"]
+
+
+def test_each_bank_has_its_own_share() -> None:
+    library = Library(**PLAIN)
+    assert (library.policies["dialog"].recalled_from, library.policies["knowledge"].recalled_from) == (0.75, 0.0)
+    library.add("best", "pear", vector=QUERY)
+    library.add("talk", "pear", vector=[0.1, math.sqrt(0.99), *([0.0] * 62)])
+    library.add("known", "pear", vector=[0.1, math.sqrt(0.99), *([0.0] * 62)], bank="knowledge")
+    recall = library.recall("apple", vector=QUERY, banks=("dialog", "knowledge"))
+    assert sorted(library.pipeline.recalled(recall)) == ["best", "known"]
+
+
+def test_without_results_nothing_is_recalled() -> None:
+    library = Library(**PLAIN)
+    assert library.pipeline.recalled(library.recall("apple", vector=QUERY)) == []

@@ -22,8 +22,8 @@ class BankPolicy:
         retention_weight: rho in 1 - rho + rho * R, R by the forgetting curve of the bank's life, in [0, 1] (D11); below
             1 no score that is above 0 becomes 0. Time and retention are two answers to one question, how much age
             may take: by the age alone, or by age and recalls. One of them is enough; both multiply.
-        information_weight: rho in 1 + rho * i * (1 - relevance), i how much a memory tells, in [0, 1]
-            (``domain.information``).
+        information_weight: w in r + w * i * r * (1 - r), r the relevance so far, i how much a memory tells
+            (``domain.information``), in [0, 1].
         window: turns returned on each side of a hit.
         neighbour_weight: how much of the best neighbour's relevance is added, in [0, 1] (D7).
         hop_weight: how much of a source's relevance its linked memories get, in [0, 1]; 0: no hop (D15).
@@ -33,6 +33,7 @@ class BankPolicy:
             1: all. A query that filters by kind knows what it wants: there nothing is taken.
         group_by_parent: only the best hit of each parent (a task run) is returned.
         relevant_from: the relevance, before the factors, from which a result is labelled relevant, in [0, 1] (V-9).
+        recalled_from: the share of the best result's score from which a result counts as recalled, in [0, 1]; 0: each.
         rerank: how many of the best are reranked by MaxSim where token vectors exist (D4); 0: none.
     """
 
@@ -51,6 +52,7 @@ class BankPolicy:
     derived_weight: float = 1.0
     group_by_parent: bool = False
     relevant_from: float = 0.55
+    recalled_from: float = 0.0
     rerank: int = 50
 
 
@@ -59,11 +61,13 @@ DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
     "dialog": BankPolicy(
         half_life_days=7.0,
         time_weight=0.001,
-        information_weight=0.5,
+        information_weight=0.8,
         window=1,
         neighbour_weight=0.7,
         temporal_weight=0.2,
         derived_weight=0.5,
+        relevant_from=0.65,
+        recalled_from=0.75,
     ),
     "task": BankPolicy(half_life_days=2.0, time_weight=0.3, failure_weight=0.1, group_by_parent=True, window=1),
 }

@@ -37,7 +37,7 @@ from vimbank.retrieval.as_of import MakePartition, PastView
 from vimbank.retrieval.legs import LocalDense, LocalSparse
 from vimbank.retrieval.ranking import Ask, Ranking, SearchLegs, rank_partition
 from vimbank.retrieval.records import RecordCache
-from vimbank.retrieval.standing import current_first, labelled
+from vimbank.retrieval.standing import current_first, labelled, recalled
 
 __all__ = ["Analyzer", "Pipeline"]
 
@@ -162,6 +162,10 @@ class Pipeline:
             tuple(sorted(degraded.union(*(ranking.degraded for ranking in rankings)))),
             encode_ms,
         )
+
+    def recalled(self, recall: Recall) -> list[str]:
+        """The ids of the results that count as recalled (``standing.recalled``)."""
+        return recalled(recall.results, self._policies)
 
     def forget(self) -> None:
         """Keep nothing of earlier searches: no record, no query."""

@@ -10,7 +10,7 @@ from vimbank.domain.conflicts import claims_of, labels
 from vimbank.domain.models import Memory, ScoredMemory
 from vimbank.domain.scoring import currency_factors
 
-__all__ = ["current_first", "labelled"]
+__all__ = ["current_first", "labelled", "recalled"]
 
 
 def current_first(
@@ -59,6 +59,16 @@ def labelled(
     stale = [result.memory.id for result in results if _is_stale(result.memory, moment)]
     found = labels(above, claims, threshold=0.0, superseded=stale)
     return [replace(result, label=found[result.memory.id]) for result in results]
+
+
+def recalled(results: Sequence[ScoredMemory], policies: Mapping[str, BankPolicy]) -> list[str]:
+    """The ids of those that count as recalled: as good as their bank's ``recalled_from`` share of the best result.
+
+    Ten results are returned because ten were asked for, also where one is the answer; whatever counts as recalled fades
+    more slowly, so the others would crowd out what nobody has asked for yet (docs/adr/0010).
+    """
+    best = max((result.score for result in results), default=0.0)
+    return [result.memory.id for result in results if result.score >= policies[result.memory.bank].recalled_from * best]
 
 
 def _ended_by(memory: Memory, moment: datetime) -> set[str]:
