@@ -853,6 +853,18 @@ class TestEncoder:
         store.update(patch(name, text="b"), tenant="t", actor="test", now=FEB)
         assert [memory.text for memory in store.missing_embeddings(other, 9)] == ["b"]
 
+    def test_vectors_come_back_of_what_has_one(self, store: Store) -> None:
+        one, other = add_one(store, "tea"), add_one(store, "coffee", user_id="v")
+        [bare] = add(store, PreparedDraft(prepared("milk").draft, "h", 1, None))
+        gone = add_one(store, "gone")
+        store.delete("t", [gone], actor="test", now=FEB)
+        found = store.vectors("t", [other, one, bare.id, gone, "nope"])
+        assert set(found) == {one, other}
+        assert found[one].tolist() == vector("tea").tolist()
+        assert found[other].tolist() == vector("coffee").tolist()
+        assert store.vectors("other", [one]) == {}
+        assert store.vectors("t", []) == {}
+
     def test_token_vectors_come_back_nearly(self, store: Store) -> None:
         rng = np.random.default_rng(0)
         rows = rng.standard_normal((7, 16)).astype(np.float32)

@@ -535,6 +535,12 @@ class InMemoryStore:
                 self._rows.encoder = identity
                 self._generation += 1
 
+    def vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vector]:
+        """See ``SqlStore.vectors``."""
+        with self._lock:
+            found = self._rows.by_ids(tenant, ids)
+            return {memory.id: vector for memory in found if (vector := self._rows.vector(memory)) is not None}
+
     def token_vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vectors]:
         """See ``SqlStore.token_vectors``."""
         with self._lock:

@@ -466,6 +466,19 @@ class SqlStore:
         """
         self._claimed = self._commits.run(lambda rows: reencoding.switch(rows, identity))
 
+    def vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors by id under the store's encoder, of the memories that have one."""
+        query = (
+            select(memories.c.id, embeddings.c.vector)
+            .join(embeddings, embeddings.c.number == memories.c.number)
+            .join(counter, counter.c.encoder == embeddings.c.encoder)
+            .where(memories.c.tenant == tenant, LIVE)
+        )
+        with self._connections.snapshot() as connection:
+            parts = (ids[start : start + _IDS_AT_A_TIME] for start in range(0, len(ids), _IDS_AT_A_TIME))
+            rows = [row for part in parts for row in connection.execute(query.where(memories.c.id.in_(part)))]
+        return {row.id: load_vector(row.vector) for row in rows}
+
     def token_vectors(self, tenant: str, ids: Sequence[str]) -> dict[str, Vectors]:
         """(t, d) float32 token vectors by id, of the memories that have any, to 1/254 of each row's largest number."""
         query = (
