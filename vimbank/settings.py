@@ -240,6 +240,12 @@ class BankSettings(_Room):
     derived_weight: float | None = Field(
         None, ge=0, le=1, description="What a summary or portrait keeps of its score; 1: all."
     )
+    recency_cosine: float | None = Field(
+        None, ge=0, le=1, description="Cosine from which the newer of two results may stand first."
+    )
+    recency_gap: float | None = Field(
+        None, ge=0, le=1, description="How much lower it may have scored, as a share; 0: none stands first for its age."
+    )
     group_by_parent: bool | None = Field(None, description="Return only the best hit of each parent.")
     relevant_from: float | None = Field(
         None, ge=0, le=1, description="Relevance from which a result is labelled relevant."

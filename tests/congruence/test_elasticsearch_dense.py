@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -185,6 +185,7 @@ def scaled_out(service: MemoryService, made: Shelf) -> Iterator[Pipeline]:
         policies=DEFAULT_POLICIES,
         make_partition=lambda partition: LocalPartition(partition, ExactIndex(384), PostingsIndex(), analyze),
         dense=made.dense,
+        stored_vectors=store.vectors,
     )
     try:
         yield pipeline
@@ -236,3 +237,33 @@ def test_three_hundred_memories_answer_alike_in_both_forms(service: MemoryServic
             for query in corpus.queries(6, filter=Condition(f"metadata.{name}", "eq", True)):
                 for fusion in FUSIONS:
                     same(service, pipeline, replace(query, fusion=fusion, reinforce=False), clock())
+
+
+def test_of_two_rivals_the_newer_one_stands_first_in_both_forms(service: MemoryService, clock: SettableClock) -> None:
+    """What is near to what is read from the store, where the process holds no vectors."""
+    said = ("the climbing hall is open on Mondays", "the climbing hall is open on Fridays, it seems")
+    for bank in ("dialog", "knowledge"):
+        for days, text in enumerate(said):
+            at = clock() - timedelta(days=10 - days)
+            service.add(
+                MemoryDraft(tenant="default", user_id="ana", bank=bank, text=text, id=f"{bank}{days}", event_at=at)
+            )
+    asked = Query(
+        tenant="default",
+        user_id="ana",
+        text="on which day is the climbing hall open now",
+        reinforce=False,
+        explain=True,
+    )
+    with (
+        shelf(service_url("ELASTICSEARCH_A"), 384, banks=tuple(DEFAULT_POLICIES)) as made,
+        scaled_out(service, made) as pipeline,
+    ):
+        for bank in ("dialog", "knowledge"):
+            query = replace(asked, banks=(bank,))
+            newer, older = service.search(query).results
+            assert [newer.memory.id, older.memory.id] == [f"{bank}1", f"{bank}0"]
+            assert older.explanation is not None
+            assert older.explanation.factors["recency"] < 1.0
+            same(service, pipeline, query, clock())
+        same(service, pipeline, asked, clock())

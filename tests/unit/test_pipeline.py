@@ -25,6 +25,7 @@ PLAIN: dict[str, Any] = {
     "hop_weight": 0.0,
     "half_life_days": None,
     "failure_weight": 0.0,
+    "recency_gap": 0.0,
     "window": 0,
     "group_by_parent": False,
 }

@@ -31,6 +31,10 @@ class BankPolicy:
         failure_weight: how much a failed task loses, in [0, 1] (V-24).
         derived_weight: what a summary or portrait keeps of its score beside the memories it was made of, in [0, 1];
             1: all. A query that filters by kind knows what it wants: there nothing is taken.
+        recency_cosine: from which cosine on two results rival, so that the newer may stand first, in [0, 1]; 0.3 less
+            where the question asks for what is so now (docs/adr/0013).
+        recency_gap: how much lower the newer may have scored, as a share of the older one's score, in [0, 1]; four
+            times as much where it tells news; 0: the newer never stands first for being newer.
         group_by_parent: only the best hit of each parent (a task run) is returned.
         relevant_from: the relevance, before the factors, from which a result is labelled relevant, in [0, 1] (V-9).
         recalled_from: the share of the best result's score from which a result counts as recalled, in [0, 1]; 0: each.
@@ -50,6 +54,8 @@ class BankPolicy:
     temporal_weight: float = 0.0
     failure_weight: float = 0.0
     derived_weight: float = 1.0
+    recency_cosine: float = 0.8
+    recency_gap: float = 0.0
     group_by_parent: bool = False
     relevant_from: float = 0.55
     recalled_from: float = 0.0
@@ -57,7 +63,7 @@ class BankPolicy:
 
 
 DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
-    "knowledge": BankPolicy(hop_weight=0.5),
+    "knowledge": BankPolicy(hop_weight=0.5, recency_gap=0.2),
     "dialog": BankPolicy(
         half_life_days=7.0,
         time_weight=0.001,
@@ -66,6 +72,7 @@ DEFAULT_POLICIES: Final[Mapping[str, BankPolicy]] = {
         neighbour_weight=0.7,
         temporal_weight=0.2,
         derived_weight=0.5,
+        recency_gap=0.2,
         relevant_from=0.65,
         recalled_from=0.75,
     ),

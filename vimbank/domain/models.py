@@ -420,8 +420,9 @@ class Explanation:
 
     ``parts``: ``sparse``, ``dense``, ``neighbour``, ``hop``, ``temporal``, ``rerank``,
     ``information``, those that apply.
-    ``factors``: ``time``, ``retention``, ``outcome``, ``derived``, ``currency``. ``inputs``: the raw figures they were
-    made from (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength, information, weights).
+    ``factors``: ``time``, ``retention``, ``outcome``, ``derived``, ``currency``, ``recency``. ``inputs``: the raw
+    figures they were made from (BM25, its best and upper bound, cosine, ranks, age_days, retention, strength,
+    information, weights).
     """
 
     fusion: str

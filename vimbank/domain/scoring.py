@@ -88,12 +88,13 @@ def lift(relevance: FloatArray, support: FloatArray | BoolArray, *, weight: floa
 
 
 def currency_factors(scores: Mapping[str, float], successors: Mapping[str, Collection[str]]) -> dict[str, float]:
-    """What the scores of stale memories are multiplied by to end just below all that ended them.
+    """What the scores of memories are multiplied by to end just below all that succeeded them.
 
-    Of memories that ended each other in a row each ends below the next. A successor without a score does not count,
+    Of memories that succeeded each other in a row each ends below the next. A successor without a score does not count,
     nor does one by which a memory would end below itself. Where a successor has no score above 0 the factor is 0.
 
-    Args:    scores: id -> score in [0, 1].  successors: id -> the ids of what ended something of it.
+    Args:    scores: id -> score in [0, 1].  successors: id -> the ids of what ended something of it, or tells of the
+                 same at a later time.
     Returns: id -> factor in [0, 1), of those alone that must fall.
     Source:  VIMBank V-10: records that conflict are to be told apart; the current one is the answer.
     """

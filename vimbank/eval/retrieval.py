@@ -48,6 +48,7 @@ BARE: Final[Mapping[str, float | bool]] = {
     "hop_weight": 0.0,
     "temporal_weight": 0.0,
     "failure_weight": 0.0,
+    "recency_gap": 0.0,
     "group_by_parent": False,
     "window": 0,
     "rerank": 0,

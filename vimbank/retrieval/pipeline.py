@@ -18,7 +18,7 @@ import numpy as np
 
 from vimbank.domain.banks import BankPolicy
 from vimbank.domain.curves import Curve
-from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall, ScoredMemory, Vector
+from vimbank.domain.models import Explanation, Memory, Partition, Query, Recall, ScoredMemory, Vector, Vectors
 from vimbank.domain.temporal import time_expressions
 from vimbank.domain.text import analyze_query
 from vimbank.errors import BackendUnavailable, ConfigError, InvalidInput, ModelError
@@ -37,12 +37,16 @@ from vimbank.retrieval.as_of import MakePartition, PastView
 from vimbank.retrieval.legs import LocalDense, LocalSparse
 from vimbank.retrieval.ranking import Ask, Ranking, SearchLegs, rank_partition
 from vimbank.retrieval.records import RecordCache
+from vimbank.retrieval.rivals import COMPARED, Near, near_pairs, nearness, newer_rivals
 from vimbank.retrieval.standing import current_first, labelled, recalled
 
-__all__ = ["Analyzer", "Pipeline"]
+__all__ = ["Analyzer", "Pipeline", "StoredVectors"]
 
 Analyzer: TypeAlias = Callable[[str], Sequence[str]]
 """Gives the distinct terms of a query, as the sparse index knows them."""
+
+StoredVectors: TypeAlias = Callable[[str, Sequence[str]], Mapping[str, Vector]]
+"""Gives the vectors of a tenant's memories by id, of those that have one."""
 
 _LEG_THREADS: Final = 8
 
@@ -85,6 +89,8 @@ class Pipeline:
              make_partition: makes the empty index that an ``as_of`` search fills.
              sparse, dense: the legs of a search of now; one of the past has the in-process ones.
              reranker: scores the best candidates of each partition again; None: no reranking.
+             stored_vectors: where a ``dense`` leg that lives elsewhere leaves the vectors of the results to be read;
+                 None: such a leg's results are not compared with each other.
              records_cached: how many records are kept in memory, each as long as its revision stands; 0: none.
              analyze_query: text -> terms of the sparse leg.
     Raises:  ConfigError: retention shall count in a bank without a curve.
@@ -102,6 +108,7 @@ class Pipeline:
         sparse: SparseSearch | None = None,
         dense: DenseSearch | None = None,
         reranker: Reranker | None = None,
+        stored_vectors: StoredVectors | None = None,
         records_cached: int = 10_000,
         analyze_query: Analyzer = analyze_query,
     ) -> None:
@@ -117,6 +124,7 @@ class Pipeline:
         self._analyze_query = analyze_query
         self._make_partition = make_partition
         self._reranker = reranker
+        self._stored_vectors = stored_vectors
         self._understood = encoder.understood if isinstance(encoder, ScriptBound) else _all
         self._threads = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-leg")
         self._partitions = ThreadPoolExecutor(_LEG_THREADS, thread_name_prefix="vimbank-partition")
@@ -148,11 +156,13 @@ class Pipeline:
         depth = query.top_k
         while True:
             ask = Ask(query, moment, lexical, vector, dates, depth, understood)
-            rankings = self._rank_all(view, list(zip(partitions, policies, strict=True)), ask)
-            results, missing = _answer(rankings, query, view, moment)
+            ranked = self._rank_all(view, list(zip(partitions, policies, strict=True)), ask)
+            rankings = [ranking for ranking, _ in ranked]
+            found, missing = _answer(rankings, query, view)
             if not missing or not any(ranking.full for ranking in rankings):
                 break
             depth *= 2  # some of the best are gone from the store: look further down
+        results = self._in_order(found, [pair for _, pairs in ranked for pair in pairs], query, moment)
         if query.labels:
             results = labelled(results, self._policies, moment=moment)
         return Recall(
@@ -203,13 +213,30 @@ class Pipeline:
                 raise
             return None, frozenset({"dense"})
 
-    def _rank_all(self, view: _View, places: Sequence[tuple[Partition, BankPolicy]], ask: Ask) -> list[Ranking]:
+    def _in_order(self, found: "_Found", near: Sequence[Near], query: Query, moment: datetime) -> list[ScoredMemory]:
+        """The results in their final order, at or above the query's threshold.
+
+        What is not the newest falls last, once it is known who is in the answer.
+        """
+        results = current_first(
+            found.results,
+            moment=moment,
+            newer=newer_rivals(found.results, near, self._policies, moment=moment),
+            as_they_are=found.single_leg,
+            threshold=query.threshold or 0.0,
+        )
+        return [result for result in results if query.threshold is None or result.score >= query.threshold]
+
+    def _rank_all(
+        self, view: _View, places: Sequence[tuple[Partition, BankPolicy]], ask: Ask
+    ) -> list[tuple[Ranking, list[Near]]]:
+        """Each partition's ranking, and which of its best are near each other."""
         legs = self._legs if ask.query.as_of is None else self._past_legs
 
-        def rank(place: tuple[Partition, BankPolicy]) -> Ranking:
+        def rank(place: tuple[Partition, BankPolicy]) -> tuple[Ranking, list[Near]]:
             partition, policy = place
             with view.read(partition) as index:
-                return rank_partition(
+                ranking = rank_partition(
                     index,
                     ask,
                     policy,
@@ -218,10 +245,21 @@ class Pipeline:
                     reranker=self._reranker,
                     curve=self._curves.get(partition.bank),
                 )
+                ids = ranking.ids[:COMPARED]
+                if not policy.recency_gap or ranking.single_leg or len(ids) < 2:
+                    return ranking, []
+                held = None if legs.dense.remote else index.dense.vectors(index.rows(ids))
+            ids, vectors = self._read_vectors(partition.tenant, ids) if held is None else (ids, held)
+            return ranking, near_pairs(ids, vectors, cosine=nearness(policy, ask.query.text))
 
         if len(places) > 1 and (legs.sparse.remote or legs.dense.remote):
             return list(self._partitions.map(rank, places))
         return [rank(place) for place in places]
+
+    def _read_vectors(self, tenant: str, ids: Sequence[str]) -> tuple[Sequence[str], Vectors]:
+        """The vectors of these memories in the store, (n, d), with their ids; one without a vector is left out."""
+        known = {} if self._stored_vectors is None else self._stored_vectors(tenant, ids)
+        return list(known), np.stack(list(known.values())) if known else np.empty((0, 0), dtype=np.float32)
 
 
 def _all(_text: str) -> float:
@@ -249,13 +287,16 @@ class _Place:
     explain: Callable[[], Explanation]
 
 
-def _answer(
-    rankings: Sequence[Ranking], query: Query, view: _View, moment: datetime
-) -> tuple[list[ScoredMemory], bool]:
-    """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Results by their partitions' scores, best first. ``single_leg``: the ids of those whose scores are one leg's."""
 
-    What has been replaced is lowered last, once it is known who is in the answer.
-    """
+    results: Sequence[ScoredMemory]
+    single_leg: frozenset[str]
+
+
+def _answer(rankings: Sequence[Ranking], query: Query, view: _View) -> tuple[_Found, bool]:
+    """The ``top_k`` best that still exist, and whether some that vanished leave a gap at the end."""
     places = _merged(rankings)
     wanted = places[: query.top_k]
     known = {name: revision for ranking in rankings for name, revision in ranking.revisions.items()}
@@ -268,9 +309,8 @@ def _answer(
         places = places[len(wanted) :]
         wanted = places[: query.top_k - len(found)]
     vanished = len(found) < query.top_k and len(found) < sum(len(ranking.ids) for ranking in rankings)
-    as_they_are = {place.id for place in found if place.single_leg}
-    results = current_first([_scored(place, query, loaded) for place in found], moment=moment, as_they_are=as_they_are)
-    return [result for result in results if query.threshold is None or result.score >= query.threshold], vanished
+    single_leg = frozenset(place.id for place in found if place.single_leg)
+    return _Found([_scored(place, query, loaded) for place in found], single_leg), vanished
 
 
 def _merged(rankings: Sequence[Ranking]) -> list[_Place]:

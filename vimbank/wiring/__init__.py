@@ -127,6 +127,7 @@ def open_service(
             sparse=None if legs is None else legs.sparse,
             dense=None if legs is None or legs.dense is None else legs.dense(encoder.identity),
             records_cached=settings.index.records_cached,
+            stored_vectors=store.vectors,
             reranker=MaxSimReranker(encoder, store.token_vectors) if isinstance(encoder, TokenEncoder) else None,
         )
 
