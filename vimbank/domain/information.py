@@ -56,10 +56,10 @@ _CHINESE_FILLERS: Final = (
     "那些 什么 怎么 因为 所以 但是 就是 还是 也是 不是 都是 我们 你们 他们 我的 你的 自己 现在 已经 一下 一起 "
     "听起 起来 来说 有点"
 )
-_FILLERS: Final = frozenset(term for word in _ENGLISH_FILLERS.split() for term in analyze(word)) | frozenset(
-    _CHINESE_FILLERS.split()
-)
-"""What is said in every conversation, beside the stop words: terms, not words."""
+_FILLERS: Final = {term for word in _ENGLISH_FILLERS.split() for term in analyze(word)} | {*_CHINESE_FILLERS.split()}
+"""What is said in every conversation: terms, not words."""
+
+_SILENT: Final = STOP_WORDS | _FILLERS
 
 
 def information(text: str) -> float:
@@ -89,11 +89,14 @@ def _weight(sentence: str) -> float:
 def _terms(sentence: str) -> Iterator[tuple[str, float]]:
     """The terms that count, each with how many words' weight it has."""
     names = {term for name in _NAME.findall(sentence) for term in analyze(name)}
+    is_spaced = sentence.isascii()
     for term in analyze(sentence):
-        if term in STOP_WORDS or term in _FILLERS:
+        if term in _SILENT:
             continue
-        if _UNSPACED.match(term):
+        if not is_spaced and _UNSPACED.match(term):
             if len(term) > 1:
                 yield term, _PAIR
+        elif term in names or not (term.isalpha() or _DIGIT.search(term) is None):
+            yield term, _CONCRETE
         else:
-            yield term, _CONCRETE if term in names or _DIGIT.search(term) else 1.0
+            yield term, 1.0
