@@ -10,11 +10,12 @@ import pytest
 
 from tests.retrieval_kit import NOW, TENANT, DeadEncoder, DeadLeg, Library
 from vimbank.domain.filters import Condition
-from vimbank.domain.models import FloatArray, Memory, Partition, Query, Source, Vectors
+from vimbank.domain.models import Change, FloatArray, Memory, Partition, Query, Source, Vectors
 from vimbank.domain.text import latin_share
 from vimbank.encoders.hashing import HashingEncoder
 from vimbank.errors import BackendUnavailable, InvalidInput, ModelError
 from vimbank.ports import LexicalQuery
+from vimbank.retrieval.expand import beside
 from vimbank.retrieval.legs import LocalSparse
 from vimbank.retrieval.rerank import MaxSimReranker
 
@@ -173,6 +174,29 @@ def test_neighbours_lend_a_share_of_what_is_missing() -> None:
     scores = {r.memory.id: r.score for r in library.recall("none", vector=QUERY).results}
     # own: .1 .4 .1; before + .5 * .4 * .9 = .28; hit + .5 * .1 * .6 = .43
     assert scores == pytest.approx({"hit": 0.43, "before": 0.28, "apart": 0.1}, abs=1e-6)
+
+
+def test_where_the_turn_beside_it_is_gone_the_next_but_one_is_the_neighbour() -> None:
+    """As above, with one position empty between them; two empty ones part them."""
+    library = Library(**(PLAIN | {"neighbour_weight": 0.5}))
+    library.add("before", "x", vector=axis(0.2), session_id="s", source=Source(position=0))
+    library.add("hit", "y", vector=axis(0.8), session_id="s", source=Source(position=2))
+    library.add("apart", "z", vector=axis(0.2), session_id="s", source=Source(position=5))
+    scores = {r.memory.id: r.score for r in library.recall("none", vector=QUERY).results}
+    assert scores == pytest.approx({"hit": 0.43, "before": 0.28, "apart": 0.1}, abs=1e-6)
+
+
+def test_the_turn_beside_it_is_the_neighbour_while_it_is_there() -> None:
+    library = Library(**(PLAIN | {"neighbour_weight": 0.5}))
+    for place, cosine in enumerate([0.2, 0.4, 0.8, 0.4, 0.2]):
+        library.add(f"m{place}", "x", vector=axis(cosine), session_id="s", source=Source(position=place))
+    index = library.partitions[DIALOG]
+    rows = np.arange(5)
+    assert beside(index, rows).tolist() == [[-1, 1], [0, 2], [1, 3], [2, 4], [3, -1]]
+    index.apply([Change(99, DIALOG, "m1", None, None)])
+    assert [index.ids(pair[pair >= 0]) for pair in beside(index, index.rows(["m0", "m2", "m4"]))] == [
+        ["m2"], ["m0", "m3"], ["m3"]
+    ]  # fmt: skip
 
 
 def test_a_neighbour_beyond_the_candidates_is_found() -> None:

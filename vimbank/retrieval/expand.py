@@ -11,8 +11,8 @@ from vimbank.domain.titles import mentioned_titles
 from vimbank.ports import PartitionIndex
 
 __all__ = [
-    "NEIGHBOUR_RADIUS",
     "Links",
+    "beside",
     "follow_titles",
     "neighbour_pairs",
     "positions",
@@ -23,8 +23,8 @@ __all__ = [
     "windows",
 ]
 
-NEIGHBOUR_RADIUS: Final = 1
-"""How many rows on each side of a row lend it support."""
+_REACH: Final = 2
+"""How many positions away the next one that is still there may be: one may have been forgotten in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,28 @@ class Links:
     targets: IntArray
 
 
+def beside(index: PartitionIndex, rows: IntArray) -> IntArray:
+    """(n, 2): of each row the one before it and the one after it in its group, -1 where there is none.
+
+    Where that one is gone it is the next but one: what was forgotten between two turns does not part them.
+    """
+    near = index.neighbours(rows, 1)[:, [0, -1]]
+    lone = np.flatnonzero((near < 0).any(axis=1))
+    if len(lone):
+        far = index.neighbours(rows[lone], _REACH)[:, [0, -1]]
+        near[lone] = np.where(near[lone] < 0, far, near[lone])
+    return near
+
+
 def neighbour_pairs(index: PartitionIndex, rows: IntArray, *, allowed: BoolArray | None) -> Links:
-    """Each of these rows with the allowed rows just before and after it in its group.
+    """Each of these rows with the allowed rows ``beside`` it.
 
     Both ways round, because a neighbour supports as well as it is supported: sources and targets are each other's.
     """
-    around = np.delete(index.neighbours(rows, NEIGHBOUR_RADIUS), NEIGHBOUR_RADIUS, axis=1)
+    around = beside(index, rows)
     there = around >= 0 if allowed is None else (around >= 0) & allowed[around]
-    beside, middle = around[there], np.repeat(rows, there.sum(axis=1))
-    return Links(np.concatenate([beside, middle]), np.concatenate([middle, beside]))
+    found, middle = around[there], np.repeat(rows, there.sum(axis=1))
+    return Links(np.concatenate([found, middle]), np.concatenate([middle, found]))
 
 
 def positions(rows: IntArray, wanted: IntArray) -> IntArray:

@@ -49,8 +49,8 @@ from vimbank.domain.temporal import TimeExpression, falls_in
 from vimbank.errors import BackendUnavailable
 from vimbank.ports import DenseLeg, DenseSearch, LexicalQuery, PartitionIndex, Reranker, SparseLeg, SparseSearch
 from vimbank.retrieval.expand import (
-    NEIGHBOUR_RADIUS,
     Links,
+    beside,
     follow_titles,
     neighbour_pairs,
     positions,
@@ -293,8 +293,8 @@ def _beside(index: PartitionIndex, rows: IntArray, policy: BankPolicy) -> IntArr
     """These rows and, where neighbours count, those around them."""
     if not policy.neighbour_weight or not len(rows):
         return rows
-    around = index.neighbours(rows, NEIGHBOUR_RADIUS)
-    return np.unique(around[around >= 0])
+    around = beside(index, rows)
+    return np.union1d(rows, around[around >= 0])
 
 
 def _without_failures(
