@@ -1,18 +1,17 @@
 """conflicts."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from vimbank.cli.command import Call, command
 from vimbank.cli.jobs import run_and_answer
-from vimbank.cli.render import first_line, table
+from vimbank.cli.quoting import quotes
+from vimbank.cli.render import table
 from vimbank.service import MemoryService
 
 __all__ = ["conflicts"]
-
-_SHOWN_CHARS: Final = 60
 
 
 @command("conflicts", example="vimbank conflicts --dry-run", tenant=False)
@@ -33,10 +32,10 @@ def conflicts(call: Call, only_tenant: str | None, **options: Any) -> None:
 
 
 def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
+    texts = quotes(service, ((each["tenant"], each[name]) for each in result["items"] for name in ("id", "by")))
     rows = []
     for each in result["items"]:
-        texts = {found.id: found.text for found in service.store.get(each["tenant"], [each["id"], each["by"]])}
-        old, new = (first_line(texts.get(each[name], ""), _SHOWN_CHARS) for name in ("id", "by"))
+        old, new = (texts[each["tenant"], each[name]] for name in ("id", "by"))
         rows.append(
             ("all" if each["whole"] else "part", each["user_id"], each["bank"], each["id"], old, each["from"], new)
         )
@@ -51,10 +50,10 @@ def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
 
 
 def _by_model(service: MemoryService, told: Mapping[str, Any], *, dry_run: bool) -> str:
+    texts = quotes(service, ((each["tenant"], each[name]) for each in told["pairs"] for name in ("older", "newer")))
     rows = []
     for each in told["pairs"]:
-        texts = {found.id: found.text for found in service.store.get(each["tenant"], [each["older"], each["newer"]])}
-        old, new = (first_line(texts.get(each[name], ""), _SHOWN_CHARS) for name in ("older", "newer"))
+        old, new = (texts[each["tenant"], each[name]] for name in ("older", "newer"))
         rows.append((each["relation"], each["user_id"], each["bank"], each["older"], old, each["newer"], new))
     heading = ("model says", "user", "bank", "older", "text", "newer", "text")
     lines = [table(rows, heading=heading)] if rows else []

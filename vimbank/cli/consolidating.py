@@ -1,18 +1,17 @@
 """consolidate."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from vimbank.cli.command import Call, command
 from vimbank.cli.jobs import run_and_answer
-from vimbank.cli.render import first_line, table
+from vimbank.cli.quoting import quotes
+from vimbank.cli.render import table
 from vimbank.service import MemoryService
 
 __all__ = ["consolidate"]
-
-_SHOWN_CHARS: Final = 60
 
 
 @command("consolidate", example="vimbank consolidate --dry-run", tenant=False)
@@ -33,10 +32,10 @@ def consolidate(call: Call, only_tenant: str | None, **options: Any) -> None:
 def _rendered(service: MemoryService, result: Mapping[str, Any]) -> str:
     pairs = [("fold", each["folded"], each["kept"], each) for each in result["pairs"]]
     pairs += [("flag", *reversed(each["ids"]), each) for each in result["flagged_pairs"]]
+    texts = quotes(service, ((each["tenant"], name) for _, one, other, each in pairs for name in (one, other)))
     rows = []
     for what, one, other, each in pairs:
-        texts = {found.id: found.text for found in service.store.get(each["tenant"], [one, other])}
-        mine, its = (first_line(texts.get(name, ""), _SHOWN_CHARS) for name in (one, other))
+        mine, its = (texts[each["tenant"], name] for name in (one, other))
         rows.append((what, f"{each['cosine']:.3f}", each["user_id"], each["bank"], one, mine, its))
     heading = ("", "cosine", "user", "bank", "id", "text", "behind, or near")
     folded = "would be folded" if result["dry_run"] else "folded"
