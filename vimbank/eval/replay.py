@@ -31,6 +31,7 @@ from vimbank.eval.machine import describe_machine
 from vimbank.eval.replay_access import ACCESS_MODELS, AccessModel, traffic
 from vimbank.eval.replay_life import SETS, Habits, Stage, World, encode, hot_memories, live, popularities, score, worlds
 from vimbank.eval.replay_report import Outcome, Row, draw, rows_of, to_markdown
+from vimbank.eval.report import publish
 from vimbank.eval.retrieval import TENANT, file_hashes, progress_bar
 from vimbank.ingestion.datasets import Split
 from vimbank.service import MemoryService
@@ -260,11 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except VimbankError as error:
             sys.stderr.write(f"scripts/eval-replay: {error}\n")
             return 2
-    as_json = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    if chosen.out is not None:
-        (chosen.out / f"replay-{chosen.name}.json").write_text(as_json)
-        (chosen.out / f"replay-{chosen.name}.md").write_text(to_markdown(report))
-    sys.stdout.write(as_json if chosen.json else to_markdown(report))
+    publish(report, to_markdown(report), stem=f"replay-{chosen.name}", out=chosen.out, as_json=chosen.json)
     return 0
 
 
